@@ -1,0 +1,102 @@
+//! Names for exchanges, and how one can end without a response.
+
+use std::fmt;
+
+/// One request and its responses on one hop: a slot and how often the slot was used before.
+/// Never given out twice by the endpoint that made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExchangeId {
+    /// The place in the endpoint's table.
+    pub slot: u32,
+    /// How many exchanges used the place before.
+    pub generation: u32,
+}
+
+impl fmt::Display for ExchangeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.slot, self.generation)
+    }
+}
+
+/// Why an exchange with an origin server ended without a usable response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Failure {
+    /// No response came in time.
+    TimedOut,
+    /// The peer answered with a Reset.
+    Reset,
+    /// The network or the host said that nobody listens there.
+    Unreachable,
+    /// The name is unknown, or the look-up failed.
+    NotFound,
+    /// A response came that cannot be used: format error, unknown Unsafe option, unusable code.
+    Unusable,
+    /// A limit of ours: the queue towards the origin is full or Message IDs are short.
+    Overloaded,
+    /// The request is larger than a datagram may be.
+    TooLarge,
+}
+
+impl Failure {
+    /// The word for records and logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TimedOut => "timeout",
+            Self::Reset => "reset",
+            Self::Unreachable => "unreachable",
+            Self::NotFound => "not-found",
+            Self::Unusable => "unusable",
+            Self::Overloaded => "overloaded",
+            Self::TooLarge => "too-large",
+        }
+    }
+}
+
+/// What is known about the execution of a request that failed. It only ever grows weaker: see
+/// [`Evidence::after`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Evidence {
+    /// No copy left; trying again is harmless.
+    NotSent,
+    /// Exactly one copy left, and it was refused.
+    NotExecuted,
+    /// A copy may have been executed.
+    OutcomeUnknown,
+}
+
+impl Evidence {
+    /// What can be said when an exchange of which `copies` left ended with `failure`.
+    ///
+    /// A Reset or an ICMP error after the second copy says nothing about the first, so `NotExecuted`
+    /// needs exactly one copy.
+    pub const fn after(failure: Failure, copies: u32) -> Self {
+        match (failure, copies) {
+            (_, 0) => Self::NotSent,
+            (Failure::Reset | Failure::Unreachable, 1) => Self::NotExecuted,
+            _ => Self::OutcomeUnknown,
+        }
+    }
+
+    /// The word a failure's diagnostic payload begins with.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotSent => "not-sent",
+            Self::NotExecuted => "not-executed",
+            Self::OutcomeUnknown => "outcome-unknown",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_of_the_second_copy_says_nothing_of_the_first() {
+        assert_eq!(Evidence::after(Failure::Reset, 0), Evidence::NotSent);
+        assert_eq!(Evidence::after(Failure::Reset, 1), Evidence::NotExecuted);
+        assert_eq!(Evidence::after(Failure::Reset, 2), Evidence::OutcomeUnknown);
+        assert_eq!(Evidence::after(Failure::TimedOut, 1), Evidence::OutcomeUnknown);
+        assert_eq!(Evidence::after(Failure::Unusable, 1), Evidence::OutcomeUnknown);
+    }
+}

@@ -1,0 +1,284 @@
+//! The ordered list of options and its delta coding (RFC 7252 §3.1).
+
+use crate::OptionNumber;
+
+/// Why bytes are not a list of options followed by nothing or by a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OptionsError {
+    /// Delta nibble 15 outside the payload marker, or length nibble 15.
+    #[error("reserved option delta or length 15")]
+    Reserved,
+    /// An extended field or a value runs past the end.
+    #[error("option runs past the end")]
+    Truncated,
+    /// The deltas add up to more than 65 535.
+    #[error("option number above 65535")]
+    NumberTooLarge,
+    /// The payload marker is the last byte.
+    #[error("payload marker without a payload")]
+    EmptyPayload,
+}
+
+/// A checked list of options, still encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options<'d> {
+    encoded: &'d [u8],
+}
+
+impl<'d> Options<'d> {
+    /// The empty list.
+    pub const NONE: Self = Self { encoded: &[] };
+
+    /// Splits what follows the token into options and payload.
+    ///
+    /// Shape:  `bytes` is everything after the token; the payload is empty when there is no marker.
+    /// Errors: what is wrong with the first option that is.
+    /// Source: RFC 7252 §3, §3.1.
+    pub fn parse(bytes: &'d [u8]) -> Result<(Self, &'d [u8]), OptionsError> {
+        let mut number: u32 = 0;
+        let mut rest = bytes;
+        loop {
+            match rest {
+                [] => return Ok((Self { encoded: bytes }, &[])),
+                [0xFF] => return Err(OptionsError::EmptyPayload),
+                [0xFF, payload @ ..] => {
+                    let encoded = &bytes[..bytes.len() - rest.len()];
+                    return Ok((Self { encoded }, payload));
+                }
+                _ => {
+                    let (delta, _, after) = split_option(rest)?;
+                    number += u32::from(delta);
+                    if number > u32::from(u16::MAX) {
+                        return Err(OptionsError::NumberTooLarge);
+                    }
+                    rest = after;
+                }
+            }
+        }
+    }
+
+    pub(crate) const fn from_checked(encoded: &'d [u8]) -> Self {
+        Self { encoded }
+    }
+
+    /// The encoded form: what stands between token and payload marker.
+    pub const fn as_encoded(&self) -> &'d [u8] {
+        self.encoded
+    }
+
+    /// Whether there is no option.
+    pub const fn is_empty(&self) -> bool {
+        self.encoded.is_empty()
+    }
+
+    /// Number and value of each option, in order.
+    pub const fn iter(&self) -> Iter<'d> {
+        Iter { rest: self.encoded, number: 0 }
+    }
+
+    /// The values of the options with this number, in order.
+    pub fn values(&self, number: OptionNumber) -> impl Iterator<Item = &'d [u8]> + use<'d> {
+        self.iter().skip_while(move |&(n, _)| n < number).take_while(move |&(n, _)| n == number).map(|(_, v)| v)
+    }
+
+    /// The value of the first option with this number.
+    pub fn first(&self, number: OptionNumber) -> Option<&'d [u8]> {
+        self.values(number).next()
+    }
+
+    /// The first option with this number as a uint; `None` also when it is longer than 4 bytes.
+    pub fn uint(&self, number: OptionNumber) -> Option<u32> {
+        self.first(number).and_then(uint)
+    }
+}
+
+impl<'d> IntoIterator for Options<'d> {
+    type Item = (OptionNumber, &'d [u8]);
+    type IntoIter = Iter<'d>;
+
+    fn into_iter(self) -> Iter<'d> {
+        self.iter()
+    }
+}
+
+/// The options of an [`Options`] list.
+#[derive(Clone, Debug)]
+pub struct Iter<'d> {
+    rest: &'d [u8],
+    number: u16,
+}
+
+impl<'d> Iterator for Iter<'d> {
+    type Item = (OptionNumber, &'d [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let (delta, value, rest) = split_option(self.rest).ok()?;
+        self.number = self.number.wrapping_add(delta);
+        self.rest = rest;
+        Some((OptionNumber(self.number), value))
+    }
+}
+
+/// Delta and value of the option that `bytes` starts with, and what follows it.
+fn split_option(bytes: &[u8]) -> Result<(u16, &[u8], &[u8]), OptionsError> {
+    let (&head, rest) = bytes.split_first().ok_or(OptionsError::Truncated)?;
+    let (delta, rest) = extended(head >> 4, rest)?;
+    let (length, rest) = extended(head & 15, rest)?;
+    let (value, rest) = rest.split_at_checked(usize::from(length)).ok_or(OptionsError::Truncated)?;
+    Ok((delta, value, rest))
+}
+
+fn extended(nibble: u8, rest: &[u8]) -> Result<(u16, &[u8]), OptionsError> {
+    match (nibble, rest) {
+        (0..=12, _) => Ok((u16::from(nibble), rest)),
+        (13, [byte, rest @ ..]) => Ok((u16::from(*byte) + 13, rest)),
+        (14, [high, low, rest @ ..]) => {
+            let value = u16::from_be_bytes([*high, *low]);
+            // A delta above 65 266 cannot lead to a valid number, a length above it to a valid datagram.
+            Ok((value.checked_add(269).ok_or(OptionsError::NumberTooLarge)?, rest))
+        }
+        (15, _) => Err(OptionsError::Reserved),
+        _ => Err(OptionsError::Truncated),
+    }
+}
+
+/// A uint option value; leading zeros are allowed (RFC 7252 §3.2). `None` above 4 bytes.
+pub fn uint(value: &[u8]) -> Option<u32> {
+    (value.len() <= 4).then(|| value.iter().fold(0, |sum, &byte| sum << 8 | u32::from(byte)))
+}
+
+/// The shortest form of a uint option value, in the last bytes of `buffer`.
+pub fn minimal_uint(value: u32, buffer: &mut [u8; 4]) -> &[u8] {
+    *buffer = value.to_be_bytes();
+    &buffer[value.leading_zeros() as usize / 8..]
+}
+
+/// Writes a list of options in ascending order of their numbers.
+#[derive(Debug)]
+pub struct OptionsWriter<'b> {
+    buffer: &'b mut Vec<u8>,
+    start: usize,
+    last: u16,
+}
+
+impl<'b> OptionsWriter<'b> {
+    /// Appends to `buffer`.
+    pub const fn new(buffer: &'b mut Vec<u8>) -> Self {
+        let start = buffer.len();
+        Self { buffer, start, last: 0 }
+    }
+
+    /// Appends one option.
+    ///
+    /// Shape:  `number` is not below the one before; `value` is at most 65 535 bytes.
+    pub fn push(&mut self, number: OptionNumber, value: &[u8]) {
+        debug_assert!(number.0 >= self.last, "options are written in order");
+        let delta = number.0.saturating_sub(self.last);
+        let length = u16::try_from(value.len()).unwrap_or(u16::MAX);
+        let value = &value[..usize::from(length)];
+        self.last = self.last.max(number.0);
+        let head = self.buffer.len();
+        self.buffer.push(0);
+        let high = self.extend(delta);
+        let low = self.extend(length);
+        self.buffer[head] = high << 4 | low;
+        self.buffer.extend_from_slice(value);
+    }
+
+    /// Appends one uint option in its shortest form.
+    pub fn push_uint(&mut self, number: OptionNumber, value: u32) {
+        self.push(number, minimal_uint(value, &mut [0; 4]));
+    }
+
+    /// What was written.
+    pub fn finish(self) -> Options<'b> {
+        Options { encoded: &self.buffer[self.start..] }
+    }
+
+    fn extend(&mut self, value: u16) -> u8 {
+        match value {
+            0..=12 => value as u8,
+            13..=268 => {
+                self.buffer.push((value - 13) as u8);
+                13
+            }
+            269.. => {
+                self.buffer.extend_from_slice(&(value - 269).to_be_bytes());
+                14
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn refuses_what_the_format_forbids() {
+        for (bytes, error) in [
+            (&[0xF1, 0][..], OptionsError::Reserved),
+            (&[0x1F, 0], OptionsError::Reserved),
+            (&[0xB9, 1, 2, 3, 4], OptionsError::Truncated),
+            (&[0xD0], OptionsError::Truncated),
+            (&[0xE0, 1], OptionsError::Truncated),
+            (&[0xFF], OptionsError::EmptyPayload),
+            (&[0xE0, 0xFF, 0xFF], OptionsError::NumberTooLarge),
+            (&[0xE0, 0xFE, 0xF2, 0x10], OptionsError::NumberTooLarge),
+        ] {
+            assert_eq!(Options::parse(bytes), Err(error), "{bytes:02x?}");
+        }
+    }
+
+    #[test]
+    fn takes_the_marker_only_where_an_option_could_start() {
+        let (options, payload) = Options::parse(&[0x13, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0]).expect("valid");
+        assert_eq!(options.first(OptionNumber(1)), Some(&[0xFF, 0xFF, 0xFF][..]));
+        assert_eq!(payload, [0xFF, 0]);
+    }
+
+    #[test]
+    fn uints_take_leading_zeros_and_are_written_short() {
+        assert_eq!((uint(&[]), uint(&[0, 0x32]), uint(&[1; 5])), (Some(0), Some(0x32), None));
+        let mut buffer = [0; 4];
+        assert_eq!(minimal_uint(0, &mut buffer), []);
+        assert_eq!(minimal_uint(256, &mut buffer), [1, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn lists_survive_a_round_trip(
+            mut list in proptest::collection::vec((any::<u16>(), proptest::collection::vec(any::<u8>(), 0..400)), 0..12),
+            payload in proptest::collection::vec(any::<u8>(), 0..20),
+        ) {
+            list.sort_by_key(|(number, _)| *number);
+            let mut buffer = Vec::new();
+            let mut writer = OptionsWriter::new(&mut buffer);
+            for (number, value) in &list {
+                writer.push(OptionNumber(*number), value);
+            }
+            if !payload.is_empty() {
+                buffer.push(0xFF);
+                buffer.extend_from_slice(&payload);
+            }
+            let (options, rest) = Options::parse(&buffer).expect("what we write is valid");
+            prop_assert_eq!(rest, payload);
+            let read: Vec<_> = options.iter().map(|(n, v)| (n.0, v.to_vec())).collect();
+            prop_assert_eq!(read, list);
+        }
+
+        #[test]
+        fn any_bytes_are_a_list_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+            if let Ok((options, payload)) = Options::parse(&bytes) {
+                let marker = usize::from(!payload.is_empty());
+                prop_assert_eq!(options.as_encoded().len() + marker + payload.len(), bytes.len());
+                prop_assert!(options.iter().is_sorted_by_key(|(number, _)| number));
+            }
+        }
+    }
+}
