@@ -1,1 +1,31 @@
-//! endpoint
+//! How messages cross one hop: the message layer and the request/response matching of CoAP over
+//! datagrams, as one state machine without socket, clock or thread.
+//!
+//! ```text
+//!            handle_datagram ─┐                    ┌─▶ Received::{Request, Response}   (borrowed)
+//! socket ──▶ handle_unreachable ├─▶ Endpoint ──────┼─▶ poll_event: acknowledged, failed, delivered …
+//! clock  ──▶ handle_timeout ──┘  ▲                 └─▶ poll_transmit ──▶ socket
+//!                                └── send_request, respond, cancel ── whoever is above
+//! ```
+//!
+//! An [`Endpoint`] plays both roles. As a server it recognises duplicates, opens an acknowledgement
+//! window for each Confirmable request and answers piggybacked, separately or Non-confirmable. As a
+//! client it picks Message IDs and tokens, retransmits with back-off and matches responses. It does
+//! not know what a proxy is. Source: RFC 7252 §4, §5.2, §5.3.
+
+pub mod datagram;
+pub mod event;
+pub mod matching;
+pub mod parameters;
+pub mod peer;
+
+pub use datagram::congestion::Window;
+pub use datagram::endpoint::{Endpoint, Seed};
+pub use datagram::outbox::Transmit;
+pub use datagram::retransmission::{Copy, Schedule, Trace};
+pub use datagram::round_trip::RoundTrip;
+pub use event::{AnswerKind, Counters, Event, Received, Refused};
+pub use parameters::{
+    DuplicatesParameters, EndpointParameters, Estimator, Nstart, RtoParameters, TransmissionParameters,
+};
+pub use peer::{Local, Peer, SocketId};

@@ -1,0 +1,233 @@
+//! NSTART: how many exchanges with one origin may be outstanding (RFC 7252 §4.7).
+//!
+//! A loss alone does not shrink the window, or random loss would close it: it is cut only when the
+//! path gives further reason to believe in congestion.
+
+use std::time::Duration;
+
+use coapway_time::Instant;
+
+use crate::parameters::Nstart;
+
+/// Exact samples needed before the window has its floor.
+const FLOOR_SAMPLES: u64 = 8;
+const FLOOR: f64 = 4.0;
+
+/// The window of outstanding exchanges towards one origin.
+#[derive(Clone, Debug)]
+pub struct Window {
+    nstart: Nstart,
+    size: f64,
+    outstanding: u32,
+    was_cut: bool,
+    last_cut: Option<Instant>,
+    last_arrival: Option<Instant>,
+    /// The last exchanges, newest in the lowest bit: one for each that needed a second copy.
+    needed_copies: u128,
+}
+
+impl Window {
+    /// An empty window.
+    pub const fn new(nstart: Nstart) -> Self {
+        Self {
+            nstart,
+            size: 1.0,
+            outstanding: 0,
+            was_cut: false,
+            last_cut: None,
+            last_arrival: None,
+            needed_copies: 0,
+        }
+    }
+
+    /// Takes over a changed setting.
+    pub const fn set_nstart(&mut self, nstart: Nstart) {
+        self.nstart = nstart;
+    }
+
+    /// How many exchanges may be outstanding now.
+    pub fn size(&self) -> u32 {
+        match self.nstart {
+            Nstart::Auto { max } => (self.size as u32).clamp(1, max.max(1)),
+            Nstart::Fixed(size) => size.max(1),
+        }
+    }
+
+    /// How many are.
+    pub const fn outstanding(&self) -> u32 {
+        self.outstanding
+    }
+
+    /// Whether one more may start.
+    pub fn is_open(&self) -> bool {
+        self.outstanding < self.size()
+    }
+
+    /// An exchange starts.
+    pub const fn start(&mut self) {
+        self.outstanding += 1;
+    }
+
+    /// An exchange no longer counts: acknowledged, answered, failed, or a NON's timeout is over.
+    pub fn end(&mut self) {
+        debug_assert!(self.outstanding > 0, "each exchange ends once");
+        self.outstanding = self.outstanding.saturating_sub(1);
+    }
+
+    /// Anything came from the origin.
+    pub const fn arrived(&mut self, now: Instant) {
+        self.last_arrival = Some(now);
+    }
+
+    /// A Confirmable exchange was acknowledged after `copies` copies; `exact_samples` were seen so
+    /// far, and `waiting` says whether the queue is not empty.
+    pub fn acknowledged(&mut self, copies: u32, exact_samples: u64, waiting: bool) {
+        self.needed_copies = self.needed_copies << 1 | u128::from(copies > 1);
+        let Nstart::Auto { max } = self.nstart else { return };
+        if exact_samples >= FLOOR_SAMPLES {
+            self.size = self.size.max(FLOOR);
+        }
+        if copies == 1 && waiting {
+            self.size += if self.was_cut { 1.0 / self.size } else { 1.0 };
+        }
+        self.size = self.size.min(f64::from(max.max(1)));
+    }
+
+    /// The wait for an Acknowledgement of a copy sent at `sent` ran out.
+    pub fn timed_out(&mut self, loss: &Loss, now: Instant) {
+        if matches!(self.nstart, Nstart::Fixed(_)) {
+            return;
+        }
+        let silent = self.last_arrival.is_none_or(|arrival| arrival < loss.sent);
+        let considered = (2.0 * self.size).clamp(20.0, 128.0) as u32;
+        let mask = u128::MAX >> (128 - considered);
+        let mostly_lost = (self.needed_copies & mask).count_ones() * 2 > considered;
+        let swollen = match (loss.round_trip, loss.minimum) {
+            (Some(last), Some(minimum)) => last > minimum * 2,
+            _ => false,
+        };
+        let recently = self.last_cut.is_some_and(|cut| now.since(cut) < loss.timeout);
+        if (silent || mostly_lost || swollen) && !recently {
+            let floor = if loss.exact_samples >= FLOOR_SAMPLES { FLOOR } else { 1.0 };
+            self.size = (self.size / 2.0).max(floor);
+            self.was_cut = true;
+            self.last_cut = Some(now);
+        }
+    }
+}
+
+/// What is known about the path when a copy went without Acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub struct Loss {
+    /// When the copy left.
+    pub sent: Instant,
+    /// The timeout that ran out.
+    pub timeout: Duration,
+    /// The newest round-trip time.
+    pub round_trip: Option<Duration>,
+    /// The smallest one in the window.
+    pub minimum: Option<Duration>,
+    /// Exact samples so far.
+    pub exact_samples: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AUTO: Nstart = Nstart::Auto { max: 1024 };
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    fn loss(sent: u64) -> Loss {
+        Loss {
+            sent: at(sent),
+            timeout: Duration::from_secs(2),
+            round_trip: Some(Duration::from_millis(100)),
+            minimum: Some(Duration::from_millis(90)),
+            exact_samples: 100,
+        }
+    }
+
+    fn grown(to: u32) -> Window {
+        let mut window = Window::new(AUTO);
+        while window.size() < to {
+            window.acknowledged(1, 100, true);
+        }
+        window
+    }
+
+    #[test]
+    fn starts_with_one_and_grows_only_while_requests_wait() {
+        let mut window = Window::new(AUTO);
+        assert_eq!(window.size(), 1);
+        window.acknowledged(1, 1, false);
+        assert_eq!(window.size(), 1);
+        window.acknowledged(1, 2, true);
+        assert_eq!(window.size(), 2);
+        window.acknowledged(1, 8, false);
+        assert_eq!(window.size(), 4);
+        assert_eq!(grown(1024).size(), 1024);
+    }
+
+    #[test]
+    fn random_loss_does_not_close_it() {
+        let mut window = grown(64);
+        window.arrived(at(11));
+        window.timed_out(&loss(10), at(12));
+        assert_eq!(window.size(), 64);
+    }
+
+    #[test]
+    fn silence_halves_it_once_a_timeout_and_down_to_the_floor() {
+        let mut window = grown(64);
+        window.arrived(at(9));
+        window.timed_out(&loss(10), at(12));
+        window.timed_out(&loss(10), at(13));
+        assert_eq!(window.size(), 32);
+        for second in 0..40 {
+            window.timed_out(&loss(20 + second), at(20 + second));
+        }
+        assert_eq!(window.size(), 4);
+        window.arrived(at(70));
+        window.acknowledged(1, 200, true);
+        assert!(window.size() < 6, "after a cut it grows by one a round trip");
+    }
+
+    #[test]
+    fn a_swollen_round_trip_halves_it() {
+        let mut window = grown(64);
+        window.arrived(at(11));
+        let swollen = Loss { round_trip: Some(Duration::from_millis(500)), ..loss(10) };
+        window.timed_out(&swollen, at(12));
+        assert_eq!(window.size(), 32);
+    }
+
+    #[test]
+    fn mostly_lost_exchanges_halve_it() {
+        let mut window = grown(10);
+        for _ in 0..20 {
+            window.acknowledged(2, 100, true);
+        }
+        window.arrived(at(11));
+        window.timed_out(&loss(10), at(12));
+        assert_eq!(window.size(), 5);
+    }
+
+    #[test]
+    fn a_number_fixes_it() {
+        let mut window = Window::new(Nstart::Fixed(3));
+        window.acknowledged(1, 100, true);
+        window.timed_out(&loss(0), at(9));
+        assert_eq!(window.size(), 3);
+        for _ in 0..3 {
+            assert!(window.is_open());
+            window.start();
+        }
+        assert!(!window.is_open());
+        window.end();
+        assert!(window.is_open());
+    }
+}

@@ -1,0 +1,369 @@
+//! Recent messages of peers and the reply a repeat gets (RFC 7252 §4.5).
+//!
+//! A message is known by (peer, Message ID) and by a digest of its bytes: clients do reuse Message
+//! IDs within their lifetime, and such a message is a new request. Memory is bounded. When it runs
+//! out, entries whose request may be done again go first, oldest first; Confirmable POST, PATCH and
+//! OSCORE requests are never forgotten before their lifetime, so new ones of that kind are refused.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::time::Duration;
+
+use coapway_message::ExchangeId;
+use coapway_time::Instant;
+use hashbrown::HashTable;
+
+use crate::peer::Peer;
+
+/// What a repeat of a message gets.
+#[derive(Debug)]
+pub(super) enum Reply {
+    /// Nothing yet: the request is not answered.
+    Open(ExchangeId),
+    /// An empty Acknowledgement, now and for ever, and the separate response while it is under way.
+    EmptyAcknowledgement(Option<ExchangeId>),
+    /// These bytes.
+    Datagram(Box<[u8]>),
+    /// Nothing: the message was Non-confirmable.
+    Silence,
+}
+
+/// How long and how firmly a message is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// Confirmable, must not be done twice.
+    Kept = 0,
+    /// Confirmable, may be done again in need.
+    Confirmable = 1,
+    /// Non-confirmable.
+    NonConfirmable = 2,
+}
+
+/// Names an entry; stale once it was forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct EntryId {
+    index: u32,
+    generation: u32,
+}
+
+#[derive(Debug)]
+struct Entry {
+    peer: Peer,
+    message_id: u16,
+    generation: u32,
+    digest: u64,
+    class: Class,
+    expires: Instant,
+    reply: Option<Reply>,
+}
+
+/// What is known of a message that came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    /// Nothing.
+    New,
+    /// It came before.
+    Repeated(EntryId),
+    /// Another message came under its Message ID.
+    Reused(EntryId),
+}
+
+#[derive(Debug)]
+pub(super) struct Duplicates {
+    remembered: HashTable<u32>,
+    hasher: ahash::RandomState,
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    /// Per class in order of arrival, which is order of expiry; each entry stands in one of them. An
+    /// entry that was replaced moves when its turn comes.
+    queues: [VecDeque<u32>; 3],
+    lifetimes: [Duration; 3],
+    bytes: usize,
+    limit: usize,
+}
+
+/// What an entry costs beside its stored reply: itself, its place in the table and in a queue.
+const ENTRY_BYTES: usize = size_of::<Entry>() + 8 + size_of::<u32>();
+
+impl Duplicates {
+    pub(super) fn new(
+        limit: usize,
+        confirmable: Duration,
+        non_confirmable: Duration,
+        hasher: ahash::RandomState,
+    ) -> Self {
+        Self {
+            remembered: HashTable::new(),
+            hasher,
+            entries: Vec::new(),
+            free: Vec::new(),
+            queues: Default::default(),
+            lifetimes: [confirmable, confirmable, non_confirmable],
+            bytes: 0,
+            limit,
+        }
+    }
+
+    /// Remembered messages.
+    pub(super) fn len(&self) -> usize {
+        self.remembered.len()
+    }
+
+    /// A keyed digest of a datagram.
+    pub(super) fn digest(&self, datagram: &[u8]) -> u64 {
+        self.hasher.hash_one(datagram)
+    }
+
+    pub(super) fn find(&self, peer: &Peer, message_id: u16, digest: u64) -> Known {
+        let hash = hash(&self.hasher, peer, message_id);
+        let found = self.remembered.find(hash, |&index| {
+            let entry = &self.entries[index as usize];
+            entry.message_id == message_id && entry.peer == *peer
+        });
+        match found {
+            None => Known::New,
+            Some(&index) => {
+                let entry = &self.entries[index as usize];
+                let id = EntryId { index, generation: entry.generation };
+                if entry.digest == digest { Known::Repeated(id) } else { Known::Reused(id) }
+            }
+        }
+    }
+
+    /// Remembers a message that [`Duplicates::find`] did not find.
+    ///
+    /// Errors: `None` when the memory is full of entries that must not be forgotten. The number
+    ///         says how many others were forgotten to make room.
+    pub(super) fn remember(
+        &mut self,
+        peer: Peer,
+        message_id: u16,
+        digest: u64,
+        class: Class,
+        now: Instant,
+    ) -> (Option<EntryId>, u64) {
+        self.expire(now);
+        let forgotten = self.make_room(ENTRY_BYTES);
+        if self.bytes + ENTRY_BYTES > self.limit {
+            return (None, forgotten);
+        }
+        let expires = now + self.lifetimes[class as usize];
+        let index = self.free.pop().unwrap_or_else(|| {
+            let reply = None;
+            self.entries.push(Entry { peer, message_id, generation: 0, digest, class, expires, reply });
+            self.entries.len() as u32 - 1
+        });
+        let entry = &mut self.entries[index as usize];
+        (entry.peer, entry.message_id, entry.digest, entry.expires) = (peer, message_id, digest, expires);
+        (entry.class, entry.reply) = (class, Some(Reply::Silence));
+        let id = EntryId { index, generation: entry.generation };
+        let (entries, hasher) = (&self.entries, &self.hasher);
+        self.remembered.insert_unique(hash(hasher, &peer, message_id), index, |&index| {
+            let entry = &entries[index as usize];
+            hash(hasher, &entry.peer, entry.message_id)
+        });
+        self.queues[class as usize].push_back(index);
+        self.bytes += ENTRY_BYTES;
+        (Some(id), forgotten)
+    }
+
+    pub(super) fn reply(&self, id: EntryId) -> Option<&Reply> {
+        let entry = self.entries.get(id.index as usize)?;
+        if entry.generation != id.generation {
+            return None;
+        }
+        entry.reply.as_ref()
+    }
+
+    /// Changes what a repeat gets; nothing happens when the entry was forgotten.
+    pub(super) fn set_reply(&mut self, id: EntryId, reply: Reply) {
+        let Some(entry) = self.entries.get_mut(id.index as usize) else { return };
+        if entry.generation != id.generation {
+            return;
+        }
+        let Some(before) = entry.reply.replace(reply) else { return };
+        self.bytes -= stored(&before);
+        self.bytes += entry.reply.as_ref().map_or(0, stored);
+        self.make_room(0);
+    }
+
+    /// Another message came under the Message ID of this entry and takes its place.
+    pub(super) fn replace(&mut self, id: EntryId, digest: u64, class: Class, now: Instant) -> EntryId {
+        let entry = &mut self.entries[id.index as usize];
+        self.bytes -= entry.reply.replace(Reply::Silence).as_ref().map_or(0, stored);
+        entry.generation = entry.generation.wrapping_add(1);
+        (entry.digest, entry.class, entry.expires) = (digest, class, now + self.lifetimes[class as usize]);
+        EntryId { index: id.index, generation: entry.generation }
+    }
+
+    fn forget(&mut self, index: u32) {
+        let entry = &mut self.entries[index as usize];
+        let Some(reply) = entry.reply.take() else { return };
+        entry.generation = entry.generation.wrapping_add(1);
+        let hash = hash(&self.hasher, &entry.peer, entry.message_id);
+        if let Ok(found) = self.remembered.find_entry(hash, |&other| other == index) {
+            found.remove();
+        }
+        self.free.push(index);
+        self.bytes -= ENTRY_BYTES + stored(&reply);
+    }
+
+    /// Forgets what is older than its lifetime, a few at a time.
+    fn expire(&mut self, now: Instant) {
+        for class in [Class::Kept, Class::Confirmable, Class::NonConfirmable] {
+            for _ in 0..4 {
+                let Some(&index) = self.queues[class as usize].front() else { break };
+                let entry = &self.entries[index as usize];
+                let (expired, home) = (entry.expires <= now, entry.class);
+                if !expired && home == class {
+                    break;
+                }
+                self.queues[class as usize].pop_front();
+                if expired {
+                    self.forget(index);
+                } else {
+                    self.queues[home as usize].push_back(index);
+                }
+            }
+        }
+    }
+
+    fn make_room(&mut self, wanted: usize) -> u64 {
+        let mut forgotten = 0;
+        while self.bytes + wanted > self.limit {
+            let next = [Class::NonConfirmable, Class::Confirmable]
+                .into_iter()
+                .find_map(|class| Some((class, self.queues[class as usize].pop_front()?)));
+            let Some((class, index)) = next else { break };
+            let home = self.entries[index as usize].class;
+            if home == Class::Kept && class != home {
+                self.queues[home as usize].push_back(index);
+            } else {
+                self.forget(index);
+                forgotten += 1;
+            }
+        }
+        forgotten
+    }
+}
+
+fn stored(reply: &Reply) -> usize {
+    match reply {
+        // 16 is what an allocation costs beside its bytes.
+        Reply::Datagram(bytes) => bytes.len() + 16,
+        Reply::Open(_) | Reply::EmptyAcknowledgement(_) | Reply::Silence => 0,
+    }
+}
+
+fn hash(hasher: &ahash::RandomState, peer: &Peer, message_id: u16) -> u64 {
+    let mut state = hasher.build_hasher();
+    peer.hash(&mut state);
+    state.write_u16(message_id);
+    state.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peer::{Local, SocketId};
+
+    const CON: Duration = Duration::from_secs(247);
+    const NON: Duration = Duration::from_secs(145);
+
+    fn peer(port: u16) -> Peer {
+        let local = Local { socket: SocketId(0), address: None };
+        Peer { local, remote: ([127, 0, 0, 1], port).into() }
+    }
+
+    fn memory(limit: usize) -> Duplicates {
+        Duplicates::new(limit, CON, NON, ahash::RandomState::with_seeds(1, 2, 3, 4))
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    fn remember(memory: &mut Duplicates, message_id: u16, class: Class, now: Instant) -> Option<EntryId> {
+        memory.remember(peer(1), message_id, 42, class, now).0
+    }
+
+    #[test]
+    fn knows_a_message_by_peer_id_and_content() {
+        let mut memory = memory(1 << 20);
+        let id = remember(&mut memory, 7, Class::Kept, at(0)).expect("room");
+        assert_eq!(memory.find(&peer(1), 7, 42), Known::Repeated(id));
+        assert_eq!(memory.find(&peer(1), 7, 43), Known::Reused(id));
+        assert_eq!(memory.find(&peer(2), 7, 42), Known::New);
+        assert_eq!(memory.find(&peer(1), 8, 42), Known::New);
+    }
+
+    #[test]
+    fn remembers_as_long_as_the_sender_may_repeat() {
+        let mut memory = memory(1 << 20);
+        remember(&mut memory, 1, Class::Confirmable, at(0));
+        remember(&mut memory, 2, Class::NonConfirmable, at(0));
+        remember(&mut memory, 3, Class::Kept, at(240));
+        assert!(matches!(memory.find(&peer(1), 1, 42), Known::Repeated(_)));
+        assert_eq!(memory.find(&peer(1), 2, 42), Known::New, "145 s are over");
+        remember(&mut memory, 4, Class::Kept, at(248));
+        assert_eq!(memory.find(&peer(1), 1, 42), Known::New, "247 s are over");
+    }
+
+    #[test]
+    fn a_full_memory_forgets_what_may_be_done_again_and_refuses_what_may_not() {
+        let mut memory = memory(10 * ENTRY_BYTES);
+        for id in 0..5 {
+            remember(&mut memory, id, Class::Confirmable, at(0)).expect("room");
+        }
+        for id in 5..15 {
+            remember(&mut memory, id, Class::Kept, at(0)).expect("makes room");
+        }
+        assert_eq!(memory.len(), 10);
+        assert_eq!(remember(&mut memory, 99, Class::Kept, at(1)), None);
+        assert!((5..15).all(|id| memory.find(&peer(1), id, 42) != Known::New));
+        assert!(remember(&mut memory, 99, Class::Kept, at(248)).is_some(), "the old ones are over");
+    }
+
+    #[test]
+    fn stored_replies_count() {
+        let mut memory = memory(4 * ENTRY_BYTES + 500);
+        for message_id in 0..4 {
+            let id = remember(&mut memory, message_id, Class::Confirmable, at(0)).expect("room");
+            memory.set_reply(id, Reply::Datagram(vec![0; 200].into()));
+        }
+        assert!(memory.bytes <= memory.limit);
+        assert_eq!(memory.find(&peer(1), 0, 42), Known::New);
+        assert!(matches!(memory.find(&peer(1), 3, 42), Known::Repeated(_)));
+    }
+
+    #[test]
+    fn a_replaced_entry_lives_as_long_as_its_successor() {
+        let mut memory = memory(1 << 20);
+        let first = remember(&mut memory, 1, Class::NonConfirmable, at(0)).expect("room");
+        let second = memory.replace(first, 43, Class::Kept, at(100));
+        memory.set_reply(first, Reply::Datagram(vec![1].into()));
+        assert!(matches!(memory.reply(second), Some(Reply::Silence)), "the old name is worth nothing");
+        for second in 0..9 {
+            remember(&mut memory, 100 + second, Class::Confirmable, at(240 + u64::from(second)));
+        }
+        assert_eq!(memory.find(&peer(1), 1, 43), Known::Repeated(second));
+        for second in 0..9 {
+            remember(&mut memory, 200 + second, Class::Confirmable, at(350 + u64::from(second)));
+        }
+        assert_eq!(memory.find(&peer(1), 1, 43), Known::New);
+    }
+
+    #[test]
+    fn gives_everything_back() {
+        let mut memory = memory(1 << 20);
+        for message_id in 0..1000 {
+            let id = remember(&mut memory, message_id, Class::Confirmable, at(0)).expect("room");
+            memory.set_reply(id, Reply::Datagram(vec![0; 20].into()));
+        }
+        for message_id in 1000..1400 {
+            remember(&mut memory, message_id, Class::Kept, at(300));
+        }
+        assert_eq!(memory.len(), 400);
+        assert_eq!(memory.bytes, 400 * ENTRY_BYTES);
+    }
+}

@@ -1,0 +1,66 @@
+//! Datagrams on their way out: one arena, emptied by `poll_transmit`.
+
+use coapway_message::datagram;
+use coapway_message::{Content, MessageType};
+
+use crate::peer::Peer;
+
+/// One datagram to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit<'o> {
+    /// From which socket and address, to whom.
+    pub peer: Peer,
+    /// Its bytes.
+    pub datagram: &'o [u8],
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    bytes: Vec<u8>,
+    ends: Vec<(Peer, usize)>,
+    next: usize,
+    start: usize,
+}
+
+impl Outbox {
+    fn reset_if_drained(&mut self) {
+        if self.next == self.ends.len() && self.next > 0 {
+            self.bytes.clear();
+            self.ends.clear();
+            (self.next, self.start) = (0, 0);
+        }
+    }
+
+    pub(super) fn push(&mut self, peer: Peer, datagram: &[u8]) {
+        self.reset_if_drained();
+        self.bytes.extend_from_slice(datagram);
+        self.ends.push((peer, self.bytes.len()));
+    }
+
+    /// Encodes a message straight into the arena and returns its bytes.
+    pub(super) fn encode(
+        &mut self,
+        peer: Peer,
+        message_type: MessageType,
+        message_id: u16,
+        token: &[u8],
+        content: &Content<'_>,
+    ) -> &[u8] {
+        self.reset_if_drained();
+        let start = self.bytes.len();
+        datagram::encode(&mut self.bytes, message_type, message_id, token, content);
+        self.ends.push((peer, self.bytes.len()));
+        &self.bytes[start..]
+    }
+
+    pub(super) fn empty(&mut self, peer: Peer, message_type: MessageType, message_id: u16) {
+        self.push(peer, &datagram::empty(message_type, message_id));
+    }
+
+    pub(super) fn poll(&mut self) -> Option<Transmit<'_>> {
+        let &(peer, end) = self.ends.get(self.next)?;
+        let start = std::mem::replace(&mut self.start, end);
+        self.next += 1;
+        Some(Transmit { peer, datagram: &self.bytes[start..end] })
+    }
+}

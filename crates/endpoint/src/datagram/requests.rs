@@ -1,0 +1,179 @@
+//! Our requests and their responses (RFC 7252 §5.2, §5.3).
+
+use coapway_message::{Content, Datagram, ExchangeId, MessageType, OptionNumber, datagram};
+use coapway_time::Instant;
+use smallvec::SmallVec;
+
+use super::endpoint::Endpoint;
+use super::retransmission::{Kind, Schedule, Trace, Transmission};
+use crate::event::{AnswerKind, Received, Refused};
+use crate::peer::Peer;
+
+impl Endpoint {
+    /// Starts a request to `peer`.
+    ///
+    /// The caller keeps the returned name and sees it again in exactly one of
+    /// [`Received::Response`] and [`crate::Event::Failed`], unless it cancels the exchange.
+    /// Shape:  `content` is a request; Message ID and token are chosen here.
+    /// Units:  the schedule's instants are of the same clock as `now`.
+    /// Errors: [`Refused::MessageIds`]; nothing was sent.
+    /// Source: RFC 7252 §4.2, §4.3, §5.3.1.
+    pub fn send_request(
+        &mut self,
+        peer: Peer,
+        confirmable: bool,
+        content: &Content<'_>,
+        schedule: Schedule,
+        now: Instant,
+    ) -> Result<ExchangeId, Refused> {
+        let message_type =
+            if confirmable { MessageType::Confirmable } else { MessageType::NonConfirmable };
+        let (exchange, message_id, token) =
+            self.begin(peer, Kind::Request, confirmable, schedule, now).ok_or(Refused::MessageIds)?;
+        let buffer = &mut self.datagrams[exchange.slot as usize];
+        datagram::encode(buffer, message_type, message_id, &token, content);
+        self.start(exchange, now);
+        Ok(exchange)
+    }
+
+    /// Starts a CoAP ping: an Empty Confirmable message, which every peer answers with a Reset.
+    ///
+    /// Ends in [`crate::Event::Alive`] or [`crate::Event::Failed`]. Source: RFC 7252 §4.3.
+    pub fn send_ping(&mut self, peer: Peer, schedule: Schedule, now: Instant) -> Result<ExchangeId, Refused> {
+        let (exchange, message_id, _) =
+            self.begin(peer, Kind::Ping, true, schedule, now).ok_or(Refused::MessageIds)?;
+        let buffer = &mut self.datagrams[exchange.slot as usize];
+        buffer.extend_from_slice(&datagram::empty(MessageType::Confirmable, message_id));
+        self.start(exchange, now);
+        Ok(exchange)
+    }
+
+    /// Whether a Message ID is free towards `peer`.
+    pub fn has_message_id(&self, peer: &Peer, now: Instant) -> bool {
+        self.message_ids.is_available(peer, now)
+    }
+
+    /// Gives an exchange up: no further copy leaves and no event comes. A response that still
+    /// arrives counts as late. Returns how it went so far.
+    pub fn cancel(&mut self, exchange: ExchangeId) -> Option<Trace> {
+        self.take_transmission(exchange).map(|transmission| transmission.trace)
+    }
+
+    /// How an exchange went so far.
+    pub fn trace(&self, exchange: ExchangeId) -> Option<&Trace> {
+        self.transmissions.get(exchange).map(|transmission| &transmission.trace)
+    }
+
+    /// Takes a Message ID and a slot for a message of ours; its buffer is empty.
+    pub(super) fn begin(
+        &mut self,
+        peer: Peer,
+        kind: Kind,
+        confirmable: bool,
+        schedule: Schedule,
+        now: Instant,
+    ) -> Option<(ExchangeId, u16, [u8; 8])> {
+        let message_id = self.message_ids.take(peer, schedule.lifetime, now)?;
+        let token = self.tokens.token(self.transmissions.next_id());
+        let trace = Trace {
+            peer,
+            message_id,
+            token,
+            confirmable,
+            copies: SmallVec::new(),
+            first_ack: None,
+            acks: 0,
+            answer: None,
+            bytes: 0,
+        };
+        let transmission = Transmission {
+            kind,
+            schedule,
+            first_wait: schedule.timeout,
+            timer: None,
+            acknowledged: false,
+            trace,
+        };
+        let exchange = self.transmissions.insert(transmission);
+        if self.datagrams.len() <= exchange.slot as usize {
+            self.datagrams.resize_with(exchange.slot as usize + 1, Vec::new);
+        }
+        Some((exchange, message_id, token))
+    }
+
+    /// The request under way to `peer` that this token belongs to.
+    pub(super) fn live_request(&self, peer: Peer, token: &[u8]) -> Option<ExchangeId> {
+        let exchange = self.tokens.exchange(token)?;
+        let transmission = self.transmissions.get(exchange)?;
+        (transmission.kind == Kind::Request && transmission.trace.peer == peer).then_some(exchange)
+    }
+
+    pub(super) fn handle_response<'d>(
+        &mut self,
+        peer: Peer,
+        datagram: &Datagram<'d>,
+        now: Instant,
+    ) -> Received<'d> {
+        let &Datagram { message_type, message_id, token, content } = datagram;
+        let piggybacked = message_type == MessageType::Acknowledgement;
+        let exchange = self.live_request(peer, token).filter(|&exchange| {
+            !piggybacked
+                || self.transmissions.get(exchange).is_some_and(|transmission| {
+                    transmission.trace.message_id == message_id && transmission.trace.confirmable
+                })
+        });
+        let Some(exchange) = exchange else {
+            self.handle_stray_response(peer, datagram, now);
+            return Received::Nothing;
+        };
+        if message_type == MessageType::Confirmable {
+            self.outbox.empty(peer, MessageType::Acknowledgement, message_id);
+        }
+        let Some(Transmission { mut trace, .. }) = self.take_transmission(exchange) else {
+            return Received::Nothing;
+        };
+        let kind = match message_type {
+            MessageType::Acknowledgement => AnswerKind::Piggybacked,
+            MessageType::Confirmable => AnswerKind::Separate,
+            MessageType::NonConfirmable | MessageType::Reset => AnswerKind::NonConfirmable,
+        };
+        trace.answer = Some(kind);
+        if piggybacked {
+            trace.acks += 1;
+            trace.first_ack.get_or_insert(now);
+        }
+        Received::Response { exchange, kind, content, trace }
+    }
+
+    /// A response that belongs to nothing under way. One to an exchange that is over is late or a
+    /// repeat: acknowledged and dropped, so that its sender stops. A notification for an observation
+    /// that is over, and anything unknown, is rejected.
+    fn handle_stray_response(&mut self, peer: Peer, datagram: &Datagram<'_>, now: Instant) {
+        let &Datagram { message_type, message_id, token, content } = datagram;
+        if message_type == MessageType::Acknowledgement {
+            // RFC 7252 §5.2.2: any Acknowledgement ends a separate response, whatever it carries.
+            match self.by_message_id.get(&(peer, message_id)) {
+                Some(&exchange) if self.is_response(exchange) => self.acknowledged(exchange, now),
+                _ => self.counters.unexpected += 1,
+            }
+            return;
+        }
+        let over = self.tokens.exchange(token).is_some_and(|exchange| self.transmissions.is_over(exchange));
+        let notification = content.options.first(OptionNumber::OBSERVE).is_some();
+        if over {
+            self.counters.late += 1;
+        } else {
+            self.counters.unmatched += 1;
+        }
+        if message_type == MessageType::Confirmable {
+            let reply = if over && !notification { MessageType::Acknowledgement } else { MessageType::Reset };
+            self.outbox.empty(peer, reply, message_id);
+        }
+    }
+
+    fn is_response(&self, exchange: ExchangeId) -> bool {
+        self.transmissions
+            .get(exchange)
+            .is_some_and(|transmission| matches!(transmission.kind, Kind::Response(_)))
+    }
+}

@@ -1,0 +1,203 @@
+//! One message of ours under way, and when its copies leave (RFC 7252 §4.2).
+
+use std::time::Duration;
+
+use coapway_time::{Instant, TimerId};
+use smallvec::SmallVec;
+
+use crate::event::AnswerKind;
+use crate::parameters::TransmissionParameters;
+use crate::peer::Peer;
+
+/// When the copies of one Confirmable message may leave.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Schedule {
+    /// The shortest first wait: ACK_TIMEOUT, or what was learned instead of it.
+    pub timeout: Duration,
+    /// The longest first wait as a multiple of the shortest: ACK_RANDOM_FACTOR.
+    pub random_factor: f64,
+    /// Further lengthening of each wait, up to this share of it.
+    pub jitter: f64,
+    /// MAX_RETRANSMIT.
+    pub max_retransmit: u32,
+    /// No copy leaves later than this after the first.
+    pub span: Duration,
+    /// The last copy leaves at this offset at the earliest; zero for plain doubling.
+    pub stretch: Duration,
+    /// No copy leaves after this.
+    pub last_copy_before: Instant,
+    /// Until when a response is waited for; then the exchange fails with `TimedOut`.
+    pub deadline: Instant,
+    /// How long the Message ID stays taken.
+    pub lifetime: Duration,
+}
+
+impl Schedule {
+    /// Plain doubling with these parameters from `now` on, given up at MAX_TRANSMIT_WAIT.
+    pub fn new(parameters: &TransmissionParameters, now: Instant) -> Self {
+        let deadline = now + parameters.max_transmit_wait();
+        Self {
+            timeout: parameters.ack_timeout,
+            random_factor: parameters.ack_random_factor,
+            jitter: parameters.retry_jitter,
+            max_retransmit: parameters.max_retransmit,
+            span: parameters.max_transmit_span(),
+            stretch: Duration::ZERO,
+            last_copy_before: deadline,
+            deadline,
+            lifetime: parameters.exchange_lifetime(),
+        }
+    }
+
+    /// Draws the first wait: from `timeout` to `timeout` · F / (1 + j), so that with all further
+    /// jitter the last copy still leaves within MAX_TRANSMIT_SPAN. j is at most F − 1.
+    pub(super) fn first_wait(&self, random: &mut fastrand::Rng) -> Duration {
+        let jitter = self.jitter.min(self.random_factor - 1.0).max(0.0);
+        let spread = (self.random_factor / (1.0 + jitter) - 1.0).max(0.0);
+        self.timeout.mul_f64(1.0 + spread * random.f64())
+    }
+
+    /// The wait after copy `copies` (1 for the first), where the first wait was drawn as `first`.
+    pub(super) fn wait(&self, first: Duration, copies: u32, random: &mut fastrand::Rng) -> Duration {
+        let plain = self.offset(first, copies).saturating_sub(self.offset(first, copies - 1));
+        if copies == 1 {
+            return plain;
+        }
+        let jitter = self.jitter.min(self.random_factor - 1.0).max(0.0);
+        plain.mul_f64(1.0 + jitter * random.f64())
+    }
+
+    /// When retransmission `k` leaves without jitter: T₀·(2ᵏ − 1), the last one not before
+    /// `stretch` and the one before it halfway on a logarithmic scale.
+    fn offset(&self, first: Duration, k: u32) -> Duration {
+        let doubling = |k: u32| first.mul_f64(2f64.powi(k.min(30) as i32) - 1.0);
+        let last = self.max_retransmit;
+        if self.stretch.is_zero() || last < 2 || k + 1 < last || k < 2 {
+            return doubling(k);
+        }
+        let end = doubling(last).max(self.stretch);
+        if k == last {
+            return end;
+        }
+        if k > last {
+            return end + (end - self.offset(first, last - 1)).max(first.mul_f64(2f64.powi(last as i32)));
+        }
+        let before = doubling(k - 1);
+        doubling(k).max(Duration::from_secs_f64((before.as_secs_f64() * end.as_secs_f64()).sqrt()))
+    }
+}
+
+/// One copy that left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// When.
+    pub sent: Instant,
+    /// How long an Acknowledgement was waited for before the next; zero for Non-confirmable.
+    pub timeout: Duration,
+}
+
+/// How an exchange went, for records and estimators.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    /// To whom.
+    pub peer: Peer,
+    /// Our Message ID.
+    pub message_id: u16,
+    /// Our token.
+    pub token: [u8; 8],
+    /// Whether it was Confirmable.
+    pub confirmable: bool,
+    /// The copies, first to last.
+    pub copies: SmallVec<[Copy; 2]>,
+    /// When the first Acknowledgement came, with or without a response.
+    pub first_ack: Option<Instant>,
+    /// Acknowledgements that came.
+    pub acks: u32,
+    /// How the response came.
+    pub answer: Option<AnswerKind>,
+    /// Bytes of one copy.
+    pub bytes: u32,
+}
+
+impl Trace {
+    /// The time to the first Acknowledgement when exactly one copy had left: an exact sample
+    /// (Karn; R-USR-17).
+    pub fn exact_round_trip(&self) -> Option<Duration> {
+        match (&self.copies[..], self.first_ack) {
+            ([only], Some(first_ack)) => Some(first_ack.since(only.sent)),
+            _ => None,
+        }
+    }
+}
+
+/// What a message of ours is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A request.
+    Request,
+    /// The separate response to this request.
+    Response(coapway_message::ExchangeId),
+    /// An Empty Confirmable message.
+    Ping,
+}
+
+/// A message of ours under way.
+#[derive(Debug)]
+pub(super) struct Transmission {
+    pub(super) kind: Kind,
+    pub(super) schedule: Schedule,
+    pub(super) first_wait: Duration,
+    pub(super) timer: Option<TimerId>,
+    pub(super) acknowledged: bool,
+    pub(super) trace: Trace,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schedule(max_retransmit: u32, stretch: u64) -> Schedule {
+        let parameters = TransmissionParameters { retry_jitter: 0.1, max_retransmit, ..Default::default() };
+        let stretch = Duration::from_secs(stretch);
+        Schedule { stretch, ..Schedule::new(&parameters, Instant::ZERO) }
+    }
+
+    #[test]
+    fn waits_double_with_jitter_and_stay_inside_the_span() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let schedule = schedule(4, 0);
+        for _ in 0..1000 {
+            let first = schedule.first_wait(&mut random);
+            let waits: Vec<_> = (1..=4).map(|k| schedule.wait(first, k, &mut random)).collect();
+            for (k, wait) in waits.iter().enumerate() {
+                let plain = first * (1 << k);
+                assert!(*wait >= plain && *wait <= plain.mul_f64(1.100_001), "{waits:?}");
+            }
+            assert!(first >= Duration::from_secs(2));
+            assert!(waits.iter().sum::<Duration>() <= Duration::from_secs(45));
+        }
+    }
+
+    #[test]
+    fn without_jitter_the_first_wait_covers_the_whole_range() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let schedule = Schedule { jitter: 0.0, ..schedule(4, 0) };
+        let draws: Vec<_> = (0..500).map(|_| schedule.first_wait(&mut random).as_secs_f64()).collect();
+        assert!(draws.iter().all(|draw| (2.0..=3.0).contains(draw)));
+        assert!(draws.iter().any(|draw| *draw > 2.95) && draws.iter().any(|draw| *draw < 2.05));
+    }
+
+    #[test]
+    fn a_stretched_schedule_ends_late_and_never_shrinks() {
+        let first = Duration::from_secs(1);
+        for max_retransmit in 2..=6 {
+            let schedule = schedule(max_retransmit, 30);
+            let offsets: Vec<_> = (0..=max_retransmit).map(|k| schedule.offset(first, k)).collect();
+            assert!(offsets[max_retransmit as usize] >= Duration::from_secs(30), "{offsets:?}");
+            assert_eq!(offsets[1], first);
+            let gaps: Vec<_> = offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            assert!(gaps.is_sorted(), "{gaps:?}");
+        }
+        assert_eq!(schedule(1, 30).offset(first, 1), first);
+    }
+}

@@ -1,0 +1,154 @@
+//! What an endpoint tells whoever is above it.
+
+use std::time::Duration;
+
+use coapway_message::{Content, ExchangeId, Failure};
+
+use crate::datagram::retransmission::Trace;
+
+/// What one datagram brought for the floor above.
+#[derive(Debug)]
+pub enum Received<'d> {
+    /// Nothing: the message layer dealt with it.
+    Nothing,
+    /// A request that was not seen before.
+    Request {
+        /// Names it until it is answered.
+        exchange: ExchangeId,
+        /// Whether it is Confirmable.
+        confirmable: bool,
+        /// Its Message ID, for records.
+        message_id: u16,
+        /// Its token, for records.
+        token: &'d [u8],
+        /// What it says.
+        content: Content<'d>,
+    },
+    /// The response to a request of ours; the exchange is over.
+    Response {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// How it came.
+        kind: AnswerKind,
+        /// What it says.
+        content: Content<'d>,
+        /// How the exchange went.
+        trace: Trace,
+    },
+}
+
+/// How a response came (RFC 7252 §5.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerKind {
+    /// In the Acknowledgement.
+    Piggybacked,
+    /// In a Confirmable message of its own.
+    Separate,
+    /// In a Non-confirmable message.
+    NonConfirmable,
+}
+
+impl AnswerKind {
+    /// The word for records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Piggybacked => "piggybacked",
+            Self::Separate => "separate",
+            Self::NonConfirmable => "non",
+        }
+    }
+}
+
+/// What happened without a message for the floor above.
+#[derive(Debug)]
+pub enum Event {
+    /// An empty Acknowledgement left for a request; its response will be separate.
+    EmptyAckSent {
+        /// The request.
+        exchange: ExchangeId,
+    },
+    /// A repeated request was dealt with.
+    Repeated {
+        /// The request, while it is not answered yet.
+        exchange: Option<ExchangeId>,
+    },
+    /// A separate response reached the client, or was rejected or given up.
+    Delivered {
+        /// The request.
+        exchange: ExchangeId,
+        /// Whether and why not.
+        outcome: Result<(), Failure>,
+        /// Copies that left.
+        copies: u32,
+    },
+    /// The peer acknowledged our request without a response.
+    Acknowledged {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// The round-trip time, when exactly one copy had left.
+        round_trip: Option<Duration>,
+    },
+    /// The wait for an Acknowledgement ran out; another copy left if `copies` grew.
+    Retransmitted {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// Copies that left so far.
+        copies: u32,
+        /// The timeout that ran out.
+        timeout: Duration,
+    },
+    /// A request of ours ended without a response.
+    Failed {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// Why.
+        failure: Failure,
+        /// How it went.
+        trace: Trace,
+    },
+    /// A ping was answered: the peer is alive.
+    Alive {
+        /// The ping.
+        exchange: ExchangeId,
+        /// The round-trip time, when exactly one copy had left.
+        round_trip: Option<Duration>,
+    },
+}
+
+/// A limit of ours stopped a message; nothing was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// All Message IDs towards the peer are taken for the moment.
+    #[error("no Message ID is free towards this peer")]
+    MessageIds,
+    /// The exchange is unknown or already answered.
+    #[error("no such exchange")]
+    Unknown,
+}
+
+/// What an endpoint counted since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Datagrams shorter than a header or of another version.
+    pub ignored: u64,
+    /// Messages with a format error or a reserved code.
+    pub malformed: u64,
+    /// Repeated messages.
+    pub duplicates: u64,
+    /// Message IDs that came with another datagram within their lifetime.
+    pub reused_message_ids: u64,
+    /// Requests forgotten before their time for want of memory.
+    pub forgotten: u64,
+    /// Requests refused because the memory for recent messages is full.
+    pub refused: u64,
+    /// Responses to exchanges that are over.
+    pub late: u64,
+    /// Responses that match nothing.
+    pub unmatched: u64,
+    /// Acknowledgements and Resets that match nothing.
+    pub unexpected: u64,
+    /// Copies of our messages after the first.
+    pub retransmissions: u64,
+    /// Responses that could not be sent for want of a Message ID.
+    pub unsendable: u64,
+}

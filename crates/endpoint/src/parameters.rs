@@ -1,0 +1,204 @@
+//! Transmission parameters and the times derived from them (RFC 7252 §4.8).
+
+use std::time::Duration;
+
+/// MAX_LATENCY (RFC 7252 §4.8.2).
+pub const MAX_LATENCY: Duration = Duration::from_secs(100);
+
+/// How Confirmable messages of one direction are retransmitted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TransmissionParameters {
+    /// ACK_TIMEOUT.
+    pub ack_timeout: Duration,
+    /// ACK_RANDOM_FACTOR, at least 1.
+    pub ack_random_factor: f64,
+    /// Further random lengthening of each wait, as a share of it: 0.1 is up to 10 %.
+    pub retry_jitter: f64,
+    /// MAX_RETRANSMIT.
+    pub max_retransmit: u32,
+}
+
+impl Default for TransmissionParameters {
+    /// The protocol's own: 2 s, 1.5, 4, without further jitter.
+    fn default() -> Self {
+        Self {
+            ack_timeout: Duration::from_secs(2),
+            ack_random_factor: 1.5,
+            retry_jitter: 0.0,
+            max_retransmit: 4,
+        }
+    }
+}
+
+impl TransmissionParameters {
+    /// ACK_TIMEOUT · (2^n − 1) · ACK_RANDOM_FACTOR.
+    fn doublings(&self, n: u32) -> Duration {
+        let factor = (2f64.powi(n.min(30) as i32) - 1.0) * self.ack_random_factor;
+        self.ack_timeout.mul_f64(factor)
+    }
+
+    /// MAX_TRANSMIT_SPAN: from the first copy to the last.
+    pub fn max_transmit_span(&self) -> Duration {
+        self.doublings(self.max_retransmit)
+    }
+
+    /// MAX_TRANSMIT_WAIT: from the first copy until the sender gives up.
+    pub fn max_transmit_wait(&self) -> Duration {
+        self.doublings(self.max_retransmit + 1)
+    }
+
+    /// PROCESSING_DELAY: within which a receiver acknowledges.
+    pub const fn processing_delay(&self) -> Duration {
+        self.ack_timeout
+    }
+
+    /// MAX_RTT.
+    pub fn max_rtt(&self) -> Duration {
+        2 * MAX_LATENCY + self.processing_delay()
+    }
+
+    /// EXCHANGE_LIFETIME: how long a Message ID of a Confirmable message stays taken; at least
+    /// MAX_TRANSMIT_WAIT, which is longer when the last waiting period reaches MAX_LATENCY.
+    pub fn exchange_lifetime(&self) -> Duration {
+        (self.max_transmit_span() + self.max_rtt()).max(self.max_transmit_wait())
+    }
+
+    /// NON_LIFETIME: how long a Message ID of a Non-confirmable message stays taken.
+    pub fn non_lifetime(&self) -> Duration {
+        self.max_transmit_span() + MAX_LATENCY
+    }
+}
+
+/// How a timeout is learned from round-trip times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Estimator {
+    /// ACK_TIMEOUT, always.
+    Fixed,
+    /// A high quantile of the last exact samples times a factor.
+    P95,
+}
+
+/// Parameters of a learned timeout.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RtoParameters {
+    /// Which estimator.
+    pub estimator: Estimator,
+    /// How many samples count.
+    pub window: usize,
+    /// Which quantile of them, nearest rank.
+    pub quantile: f64,
+    /// What the quantile is multiplied with.
+    pub factor: f64,
+    /// The largest first timeout; never below the quantile itself.
+    pub cap: Duration,
+    /// The smallest first timeout.
+    pub floor: Duration,
+}
+
+impl RtoParameters {
+    /// A sample older than this no longer counts (R-USR-20).
+    pub const SAMPLE_AGE: Duration = Duration::from_secs(15 * 60);
+}
+
+impl Default for RtoParameters {
+    fn default() -> Self {
+        Self {
+            estimator: Estimator::P95,
+            window: 50,
+            quantile: 0.95,
+            factor: 2.5,
+            cap: Duration::from_secs(10),
+            floor: Duration::from_millis(200),
+        }
+    }
+}
+
+/// How many exchanges with one origin may be outstanding (RFC 7252 §4.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nstart {
+    /// Learned, from 1 to `max`.
+    Auto {
+        /// The largest window.
+        max: u32,
+    },
+    /// Always this many.
+    Fixed(u32),
+}
+
+/// The memory for recent messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DuplicatesParameters {
+    /// How many bytes it may take.
+    pub memory: usize,
+}
+
+impl Default for DuplicatesParameters {
+    fn default() -> Self {
+        Self { memory: 256 << 20 }
+    }
+}
+
+/// What an endpoint needs to know as a server; a client gives its schedule with each request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EndpointParameters {
+    /// For separate responses.
+    pub transmission: TransmissionParameters,
+    /// How long one separate response is offered to the client.
+    pub max_wait: Duration,
+    /// After how long an unanswered Confirmable request gets an empty Acknowledgement.
+    pub early_ack_after: Duration,
+    /// The memory for recent messages.
+    pub duplicates: DuplicatesParameters,
+    /// The peers' own parameters; their lifetimes rule how long their messages are remembered.
+    pub peer: TransmissionParameters,
+}
+
+impl Default for EndpointParameters {
+    fn default() -> Self {
+        let transmission = TransmissionParameters::default();
+        Self {
+            transmission,
+            max_wait: transmission.max_transmit_wait(),
+            early_ack_after: Duration::from_millis(500),
+            duplicates: DuplicatesParameters::default(),
+            peer: TransmissionParameters::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(duration: Duration) -> f64 {
+        duration.as_secs_f64()
+    }
+
+    fn derived(ack_timeout: f64, ack_random_factor: f64, max_retransmit: u32) -> [f64; 5] {
+        let parameters = TransmissionParameters {
+            ack_timeout: Duration::from_secs_f64(ack_timeout),
+            ack_random_factor,
+            retry_jitter: 0.0,
+            max_retransmit,
+        };
+        [
+            parameters.max_transmit_span(),
+            parameters.max_transmit_wait(),
+            parameters.max_rtt(),
+            parameters.exchange_lifetime(),
+            parameters.non_lifetime(),
+        ]
+        .map(|time| (seconds(time) * 1000.0).round() / 1000.0)
+    }
+
+    #[test]
+    fn derives_the_times_of_the_rfc() {
+        assert_eq!(derived(2.0, 1.5, 4), [45.0, 93.0, 202.0, 247.0, 145.0]);
+        assert_eq!(derived(1.0, 1.2, 2), [3.6, 8.4, 201.0, 204.6, 103.6]);
+    }
+
+    #[test]
+    fn an_exchange_outlives_its_own_retransmission() {
+        assert!(derived(2.0, 1.5, 7)[3] >= 765.0);
+    }
+}
