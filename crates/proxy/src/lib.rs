@@ -1,1 +1,34 @@
-//! proxy
+//! The switchboard: endpoints and relay behind one input and one output.
+//!
+//! ```text
+//!                     ┌──────────────────────── Proxy ────────────────────────┐
+//! Input::Datagram ──▶ │ downstream endpoint ─ Request ─▶ relay ─ Plan ─▶ upstreams │ ──▶ Output::Transmit
+//! Input::Resolved ──▶ │        ▲                                      │           │ ──▶ Output::LookUp
+//! Input::Wake     ──▶ │        └──── respond ◀── relay ◀── Response ──┘           │ ──▶ Output::Event
+//!                     └────────────────────────────────────────────────────────┘ ──▶ Output::Wait
+//! ```
+//!
+//! [`Proxy::handle_input`] is the only way in and [`Proxy::poll_output`] the only way out; the worker
+//! of the daemon and the virtual world of the simulator drive the very same three calls.
+
+mod alternatives;
+mod journal;
+mod lookups;
+mod origin;
+mod queue;
+mod upstreams;
+
+pub mod event;
+pub mod input;
+pub mod output;
+pub mod parameters;
+pub mod proxy;
+pub mod record;
+
+pub use event::{Cause, Event};
+pub use input::{Input, SocketRole};
+pub use journal::Listening;
+pub use output::Output;
+pub use parameters::{Limits, Parameters, UpstreamParameters};
+pub use proxy::{Occupancy, Proxy};
+pub use record::Record;

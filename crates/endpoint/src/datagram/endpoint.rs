@@ -253,6 +253,11 @@ impl Endpoint {
         self.events.pop_front()
     }
 
+    /// Whether a datagram is to be sent.
+    pub const fn has_transmit(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
     /// The next datagram to send.
     pub fn poll_transmit(&mut self) -> Option<Transmit<'_>> {
         self.outbox.poll()

@@ -57,6 +57,10 @@ impl Outbox {
         self.push(peer, &datagram::empty(message_type, message_id));
     }
 
+    pub(super) const fn is_empty(&self) -> bool {
+        self.next == self.ends.len()
+    }
+
     pub(super) fn poll(&mut self) -> Option<Transmit<'_>> {
         let &(peer, end) = self.ends.get(self.next)?;
         let start = std::mem::replace(&mut self.start, end);

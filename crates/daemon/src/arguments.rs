@@ -1,0 +1,71 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use crate::client::{PingArguments, RequestArguments};
+
+/// A CoAP proxy that keeps its word on weak networks.
+///
+/// Without a configuration file `coapway serve` listens on coap://127.0.0.1:5683 and forwards
+/// requests with Proxy-Uri or Proxy-Scheme of local clients.
+#[derive(Debug, Parser)]
+#[command(name = "coapway", version, max_term_width = 100)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the proxy.
+    Serve(Settings),
+    /// Check the configuration; print every effective value, its source and what follows from it.
+    Check {
+        #[command(flatten)]
+        settings: Settings,
+        /// Print all values, not only warnings.
+        #[arg(long)]
+        dump: bool,
+    },
+    /// Fetch a representation.
+    Get(RequestArguments),
+    /// Have a payload processed.
+    Post(RequestArguments),
+    /// Create or replace a resource.
+    Put(RequestArguments),
+    /// Delete a resource.
+    Delete(RequestArguments),
+    /// Ask whether a CoAP endpoint is alive.
+    Ping(PingArguments),
+}
+
+/// Where settings come from, the strongest first: these flags, the environment, the file, defaults.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Settings {
+    /// The configuration file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where to listen, e.g. coap://0.0.0.0:5683; may be repeated.
+    #[arg(long, value_name = "URI")]
+    pub(crate) listen: Vec<String>,
+    /// The origin behind every path, e.g. coap://10.1.2.3; turns forwarding off.
+    #[arg(long, value_name = "URI")]
+    pub(crate) reverse: Option<String>,
+    /// Where metrics and dashboard are served; only `off` in this version.
+    #[arg(long, value_name = "ADDR|off")]
+    pub(crate) admin: Option<String>,
+    /// Where forward records go, one JSON line per request.
+    #[arg(long, value_name = "FILE|-|off")]
+    pub(crate) record: Option<String>,
+    /// Where the program's own log goes.
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) log: Option<String>,
+    /// Its format.
+    #[arg(long, value_name = "json|text")]
+    pub(crate) log_format: Option<String>,
+    /// Any key of the file, e.g. upstream.max_wait=20s; may be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+}

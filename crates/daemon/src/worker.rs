@@ -1,0 +1,203 @@
+//! The loop around one proxy: real sockets and the real clock. Its twin is `sim/src/world.rs`.
+
+use std::future::poll_fn;
+use std::net::{IpAddr, SocketAddr};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use coapway_endpoint::{Local, Seed};
+use coapway_message::Failure;
+use coapway_proxy::{Event, Input, Listening, Output, Parameters, Proxy};
+use coapway_time::Instant;
+use coapway_transport::{IcmpCode, IcmpError, ReceiveBatch, Resolver};
+
+use crate::clock::Clock;
+use crate::sockets::{Sockets, Unsent};
+
+/// Batches taken from one socket before the others have their turn.
+const BATCHES_IN_TURN: usize = 4;
+
+/// Whoever reads the events of a proxy.
+pub(crate) trait Reader {
+    /// Takes one event.
+    fn read(&mut self, event: Event, now: Instant, sockets: &Sockets);
+    /// Time to hand over what was gathered; says when to come back.
+    fn flush(&mut self, now: Instant) -> Option<Instant>;
+}
+
+/// One worker: one thread, one proxy, nothing shared.
+#[derive(Debug)]
+pub(crate) struct Worker<R> {
+    proxy: Proxy,
+    sockets: Sockets,
+    resolver: Resolver,
+    reader: R,
+    clock: Clock,
+    batch: ReceiveBatch,
+    icmp: Vec<IcmpError>,
+    unsent: Vec<Unsent>,
+    /// When the proxy wants to be woken.
+    until: Option<Instant>,
+}
+
+impl<R: Reader> Worker<R> {
+    pub(crate) fn new(
+        parameters: Parameters,
+        listening: Listening,
+        sockets: Sockets,
+        resolver: Resolver,
+        reader: R,
+        clock: Clock,
+        seed: Seed,
+    ) -> Self {
+        Self {
+            proxy: Proxy::new(parameters, listening, seed),
+            sockets,
+            resolver,
+            reader,
+            clock,
+            batch: ReceiveBatch::new(),
+            icmp: Vec::new(),
+            unsent: Vec::new(),
+            until: None,
+        }
+    }
+
+    /// Runs until `stop` is ready.
+    pub(crate) async fn run(&mut self, stop: impl Future<Output = ()>) {
+        let mut stop = std::pin::pin!(stop);
+        let mut sleep = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
+        let mut armed = None;
+        loop {
+            let wake = self.turn();
+            // A timer that is set earlier than needed is left alone: most deadlines are cancelled
+            // before they come.
+            if let Some(wake) = wake
+                && armed.is_none_or(|armed| wake < armed)
+            {
+                sleep.as_mut().reset(self.clock.in_runtime(wake));
+                armed = Some(wake);
+            }
+            let mut stopped = false;
+            poll_fn(|cx| {
+                stopped = stop.as_mut().poll(cx).is_ready();
+                let mut ready = stopped | self.sockets.poll_ready(cx).is_ready();
+                ready |= self.poll_resolved(cx).is_ready();
+                if armed.is_some() && sleep.as_mut().poll(cx).is_ready() {
+                    armed = None;
+                    ready = true;
+                }
+                if ready { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+            if stopped {
+                self.turn();
+                return;
+            }
+            // Lets the runtime see new arrivals on all sockets.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Everything that can be done without waiting: sockets are drained before timers fire.
+    fn turn(&mut self) -> Option<Instant> {
+        for place in 0..self.sockets.len() {
+            self.receive(place);
+        }
+        let now = self.clock.now();
+        if self.until.is_some_and(|until| until <= now) {
+            self.input(Input::Wake, now);
+        }
+        self.sockets.flush(&mut self.unsent);
+        while let Some(Unsent { local, remote, quoted, failure }) = self.unsent.pop() {
+            self.input(Input::Undeliverable { local, remote, quoted: &quoted, failure }, now);
+            self.sockets.flush(&mut self.unsent);
+        }
+        let flush = self.reader.flush(now);
+        [self.until, flush].into_iter().flatten().min()
+    }
+
+    fn receive(&mut self, place: usize) {
+        for _ in 0..BATCHES_IN_TURN {
+            let socket = self.sockets.at(place);
+            let id = socket.id;
+            if let Err(error) = socket.udp.receive(&mut self.batch) {
+                tracing::debug!(%error, "receive failed");
+            }
+            let _ = socket.udp.receive_errors(&mut self.icmp);
+            let full = self.batch.len() == coapway_transport::BATCH;
+            if !self.batch.is_empty() {
+                let now = self.clock.now();
+                let batch = std::mem::take(&mut self.batch);
+                for received in batch.iter() {
+                    let local = Local { socket: id, address: received.to };
+                    let input =
+                        Input::Datagram { local, remote: received.from, bytes: received.datagram };
+                    self.proxy.handle_input(input, now);
+                }
+                self.batch = batch;
+                self.drain(now);
+            }
+            let now = self.clock.now();
+            for error in std::mem::take(&mut self.icmp) {
+                self.undeliverable(id, &error, now);
+            }
+            if !full {
+                break;
+            }
+        }
+    }
+
+    fn undeliverable(&mut self, socket: coapway_endpoint::SocketId, error: &IcmpError, now: Instant) {
+        let failure = match error.code {
+            IcmpCode::Unreachable(_) => Failure::Unreachable,
+            // Too big: the kernel fragments from now on, and the next copy gets through.
+            IcmpCode::MessageTooBig { .. } | IcmpCode::Ignored | IcmpCode::Other => return,
+        };
+        let local = Local { socket, address: None };
+        let quoted = error.payload();
+        self.input(Input::Undeliverable { local, remote: error.destination, quoted, failure }, now);
+    }
+
+    fn input(&mut self, input: Input<'_>, now: Instant) {
+        self.proxy.handle_input(input, now);
+        self.drain(now);
+    }
+
+    fn drain(&mut self, now: Instant) {
+        loop {
+            match self.proxy.poll_output() {
+                Output::Transmit(transmit) => self.sockets.push(transmit, &mut self.unsent),
+                Output::LookUp { lookup, name } => {
+                    if self.resolver.look_up(lookup, &name).is_err() {
+                        self.proxy.handle_input(Input::Resolved { lookup, addresses: &[] }, now);
+                    }
+                }
+                Output::Event(event) => self.reader.read(event, now, &self.sockets),
+                Output::Wait { until } => {
+                    self.until = until;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn poll_resolved(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut some = Poll::Pending;
+        while let Poll::Ready(finished) = self.resolver.poll_finished(cx) {
+            let addresses: &[IpAddr] = finished.addresses.as_deref().unwrap_or_default();
+            if let Err(error) = &finished.addresses {
+                tracing::debug!(%error, "look-up failed");
+            }
+            let now = self.clock.now();
+            self.input(Input::Resolved { lookup: finished.id, addresses }, now);
+            some = Poll::Ready(());
+        }
+        some
+    }
+
+    /// Where the listeners are bound.
+    pub(crate) fn listeners(&self) -> impl Iterator<Item = SocketAddr> {
+        self.sockets.listeners()
+    }
+}

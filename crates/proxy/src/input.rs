@@ -1,0 +1,77 @@
+//! All that can come in.
+
+use std::net::{IpAddr, SocketAddr};
+
+use coapway_endpoint::{Local, SocketId};
+use coapway_message::Failure;
+
+/// What happened outside.
+#[derive(Clone, Copy, Debug)]
+pub enum Input<'i> {
+    /// A datagram came.
+    Datagram {
+        /// To which socket and address of ours.
+        local: Local,
+        /// From whom.
+        remote: SocketAddr,
+        /// Its bytes.
+        bytes: &'i [u8],
+    },
+    /// A datagram of ours did not arrive or could not be sent.
+    Undeliverable {
+        /// From which socket.
+        local: Local,
+        /// To whom.
+        remote: SocketAddr,
+        /// How it began; at least header and token count as proof.
+        quoted: &'i [u8],
+        /// `Unreachable` or `TooLarge`.
+        failure: Failure,
+    },
+    /// A look-up ended.
+    Resolved {
+        /// Its number.
+        lookup: u64,
+        /// The addresses; none when the name is unknown or the look-up failed.
+        addresses: &'i [IpAddr],
+    },
+    /// Time passed: the instant asked for by [`crate::Output::Wait`] has come, perhaps long ago.
+    Wake,
+}
+
+/// What a socket is for, as its number says. Listeners are numbered by the owner of the sockets;
+/// upstream sockets are opened by it when a datagram first leaves from one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketRole {
+    /// The n-th listening socket.
+    Listener(u32),
+    /// The n-th socket towards origins of one address family.
+    Upstream {
+        /// Whether it is for IPv6.
+        ipv6: bool,
+        /// Its place in the order of use.
+        number: u32,
+    },
+}
+
+const UPSTREAM: u32 = 1 << 16;
+const IPV6: u32 = 1 << 17;
+
+impl SocketRole {
+    /// What this socket is for.
+    pub const fn of(socket: SocketId) -> Self {
+        match socket.0 & UPSTREAM {
+            0 => Self::Listener(socket.0),
+            _ => Self::Upstream { ipv6: socket.0 & IPV6 != 0, number: socket.0 & (UPSTREAM - 1) },
+        }
+    }
+
+    /// The number of the socket with this role.
+    pub const fn socket(self) -> SocketId {
+        match self {
+            Self::Listener(number) => SocketId(number),
+            Self::Upstream { ipv6: true, number } => SocketId(UPSTREAM | IPV6 | number),
+            Self::Upstream { ipv6: false, number } => SocketId(UPSTREAM | number),
+        }
+    }
+}

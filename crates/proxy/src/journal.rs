@@ -1,0 +1,99 @@
+//! Events and forward records, for whoever listens.
+
+use std::collections::VecDeque;
+
+use coapway_endpoint::Trace;
+use coapway_message::{Content, Evidence, ExchangeId};
+use coapway_time::Instant;
+
+use crate::event::{Cause, Event};
+use crate::record::Record;
+
+/// What is listened to. What nobody listens to costs nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Listening {
+    /// Every event but records.
+    pub events: bool,
+    /// A record per forward.
+    pub records: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    listening: Listening,
+    events: VecDeque<Event>,
+    /// Records of requests that are not answered yet, by request slot.
+    drafts: Vec<Option<Box<Record>>>,
+    next_record: u64,
+}
+
+impl Journal {
+    pub(crate) fn new(listening: Listening) -> Self {
+        Self { listening, ..Self::default() }
+    }
+
+    pub(crate) const fn records(&self) -> bool {
+        self.listening.records
+    }
+
+    pub(crate) fn event(&mut self, event: impl FnOnce() -> Event) {
+        if self.listening.events {
+            self.events.push_back(event());
+        }
+    }
+
+    pub(crate) fn poll(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    pub(crate) fn draft(&mut self, request: ExchangeId, record: impl FnOnce() -> Record) {
+        if !self.listening.records {
+            return;
+        }
+        let slot = request.slot as usize;
+        if self.drafts.len() <= slot {
+            self.drafts.resize_with(slot + 1, || None);
+        }
+        let mut record = Box::new(record());
+        record.id = self.next_record;
+        self.next_record += 1;
+        self.drafts[slot] = Some(record);
+    }
+
+    /// Adds to the record of a request that is not answered yet.
+    pub(crate) fn note(&mut self, request: ExchangeId, add: impl FnOnce(&mut Record)) {
+        if let Some(Some(record)) = self.drafts.get_mut(request.slot as usize) {
+            add(record);
+        }
+    }
+
+    pub(crate) fn trace(&mut self, request: ExchangeId, trace: Trace) {
+        self.note(request, |record| {
+            record.origin = Some(trace.peer.remote);
+            record.local_port = Some(trace.peer.local.socket.0);
+            record.traces.push(trace);
+        });
+    }
+
+    pub(crate) fn answered(
+        &mut self,
+        request: ExchangeId,
+        content: &Content<'_>,
+        cause: Cause,
+        evidence: Option<Evidence>,
+        now: Instant,
+    ) {
+        let code = content.code;
+        self.event(|| Event::Answered { request, code, cause, evidence });
+        let Some(draft) = self.drafts.get_mut(request.slot as usize) else { return };
+        let Some(mut record) = draft.take() else { return };
+        (record.code, record.cause, record.evidence, record.answered) = (code, cause, evidence, now);
+        record.bytes_out = size(content);
+        self.events.push_back(Event::Forwarded(record));
+    }
+}
+
+/// Bytes of options and payload.
+pub(crate) fn size(content: &Content<'_>) -> u32 {
+    (content.options.as_encoded().len() + content.payload.len()) as u32
+}

@@ -1,0 +1,27 @@
+//! All that can go out.
+
+use coapway_endpoint::Transmit;
+use coapway_time::Instant;
+
+use crate::event::Event;
+
+/// What is to be done outside.
+#[derive(Debug)]
+pub enum Output<'o> {
+    /// Send a datagram.
+    Transmit(Transmit<'o>),
+    /// Look a name up and come back with [`crate::Input::Resolved`].
+    LookUp {
+        /// The number to come back with.
+        lookup: u64,
+        /// The name.
+        name: Box<str>,
+    },
+    /// Tell whoever listens.
+    Event(Event),
+    /// Nothing is left to do until then, or until something comes in.
+    Wait {
+        /// When to come back; never, when there is nothing to wait for.
+        until: Option<Instant>,
+    },
+}

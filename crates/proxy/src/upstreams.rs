@@ -1,0 +1,477 @@
+//! From target to exchange: origins, their windows, queues, timeouts and source ports.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ahash::RandomState;
+use coapway_endpoint::datagram::congestion::Loss;
+use coapway_endpoint::{
+    Endpoint, EndpointParameters, Event, Peer, Received, Schedule, Seed, Trace, TransmissionParameters, Transmit,
+};
+use coapway_message::{Content, ExchangeId, Failure};
+use coapway_relay::{FetchId, UpstreamId};
+use coapway_time::{Instant, Timers};
+use hashbrown::HashMap;
+
+use crate::origin::{Order, Origin, Queued};
+use crate::parameters::UpstreamParameters;
+
+/// Short of Message IDs, an origin's queue is tried again after this.
+const MESSAGE_ID_PAUSE: Duration = Duration::from_millis(100);
+/// What is known of an origin is kept at least this long after its last use (design: 247 s).
+const ORIGIN_LIFETIME: Duration = Duration::from_secs(900);
+
+/// What became of a fetch that was handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Started {
+    /// It left.
+    Sent(ExchangeId),
+    /// It waits for its turn.
+    Queued,
+}
+
+/// What happened to a fetch that was started.
+#[derive(Debug)]
+pub(crate) enum Progress {
+    /// It had waited and left now.
+    Sent { fetch: FetchId, exchange: ExchangeId, origin: SocketAddr, waited: Duration },
+    /// Another copy left, or the wait for the last one is over.
+    Retransmitted { fetch: FetchId, copies: u32 },
+    /// The origin acknowledged it without a response.
+    Acknowledged { fetch: FetchId },
+    /// It ended without a response.
+    Failed { fetch: FetchId, failure: Failure, trace: Option<Trace> },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Deadline {
+    /// A Non-confirmable request has held its place in the window long enough.
+    Release(ExchangeId),
+    /// Message IDs may be free again.
+    Retry(u32),
+}
+
+/// An exchange with an origin and whether it holds a place in the window.
+#[derive(Clone, Copy, Debug)]
+struct Outstanding {
+    exchange: ExchangeId,
+    fetch: FetchId,
+    origin: u32,
+    in_window: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Upstreams {
+    endpoint: Endpoint,
+    parameters: Vec<UpstreamParameters>,
+    origins: Vec<Option<Origin>>,
+    free: Vec<u32>,
+    by_address: HashMap<(SocketAddr, UpstreamId), u32, RandomState>,
+    /// Origins in the order in which they may be forgotten, if they stayed idle.
+    idle: VecDeque<(Instant, u32)>,
+    most_origins: usize,
+    outstanding: Vec<Option<Outstanding>>,
+    timers: Timers<Deadline>,
+    progress: VecDeque<Progress>,
+    hasher: RandomState,
+}
+
+impl Upstreams {
+    pub(crate) fn new(parameters: Vec<UpstreamParameters>, most_origins: usize, seed: Seed) -> Self {
+        Self {
+            endpoint: Endpoint::new(EndpointParameters::default(), seed.part(10)),
+            parameters,
+            origins: Vec::new(),
+            free: Vec::new(),
+            by_address: HashMap::with_hasher(seed.part(11).hasher()),
+            idle: VecDeque::new(),
+            most_origins,
+            outstanding: Vec::new(),
+            timers: Timers::new(),
+            progress: VecDeque::new(),
+            hasher: seed.part(12).hasher(),
+        }
+    }
+
+    pub(crate) fn parameters(&self, upstream: UpstreamId) -> &UpstreamParameters {
+        // The first set always exists; an unknown number means a set that a reload took away.
+        self.parameters.get(upstream.0 as usize).unwrap_or(&self.parameters[0])
+    }
+
+    pub(crate) const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    pub(crate) fn queued(&self) -> usize {
+        self.origins.iter().flatten().map(|origin| origin.queue.len()).sum()
+    }
+
+    /// Sends a request to an origin, now or when its turn comes.
+    ///
+    /// Errors: `Overloaded` when its queue is full, `TimedOut` when too little time is left for an
+    ///         answer; nothing was sent.
+    pub(crate) fn start(
+        &mut self,
+        fetch: FetchId,
+        upstream: UpstreamId,
+        address: SocketAddr,
+        order: Order,
+        content: &Content<'_>,
+        now: Instant,
+    ) -> Result<Started, Failure> {
+        let index = self.origin(address, upstream, now).ok_or(Failure::Overloaded)?;
+        let Some(origin) = self.origins[index as usize].as_mut() else { return Err(Failure::Overloaded) };
+        if origin.queue.is_empty()
+            && origin.window.is_open()
+            && let Some(exchange) = self.send(index, fetch, order, content, now)?
+        {
+            return Ok(Started::Sent(exchange));
+        }
+        let most = self.parameters(upstream).queue;
+        let Some(origin) = self.origins[index as usize].as_mut() else { return Err(Failure::Overloaded) };
+        if origin.queue.len() >= most {
+            return Err(Failure::Overloaded);
+        }
+        let queued = Queued { fetch, order, content: (*content).into(), since: now };
+        origin.queue.push(order.client, queued);
+        Ok(Started::Queued)
+    }
+
+    /// Gives up a fetch that waits for its turn.
+    pub(crate) fn unqueue(
+        &mut self,
+        fetch: FetchId,
+        upstream: UpstreamId,
+        address: SocketAddr,
+        client: &SocketAddr,
+    ) {
+        if let Some(&index) = self.by_address.get(&(address, upstream))
+            && let Some(origin) = self.origins[index as usize].as_mut()
+        {
+            origin.queue.remove(client, |queued| queued.fetch == fetch);
+        }
+    }
+
+    /// Gives up an exchange: no further copy leaves.
+    pub(crate) fn cancel(&mut self, exchange: ExchangeId, now: Instant) -> Option<Trace> {
+        let trace = self.endpoint.cancel(exchange)?;
+        if let Some(outstanding) = self.end(exchange, now) {
+            self.pump(outstanding.origin, now);
+        }
+        Some(trace)
+    }
+
+    /// The window towards the origin of this exchange.
+    pub(crate) fn window(&self, exchange: ExchangeId) -> u32 {
+        self.outstanding
+            .get(exchange.slot as usize)
+            .and_then(|outstanding| self.origins[outstanding.as_ref()?.origin as usize].as_ref())
+            .map_or(0, |origin| origin.window.size())
+    }
+
+    /// A datagram came to an upstream socket. A response goes to the fetch that is returned.
+    pub(crate) fn handle_datagram<'d>(
+        &mut self,
+        peer: Peer,
+        bytes: &'d [u8],
+        now: Instant,
+    ) -> Option<(FetchId, Content<'d>, Trace)> {
+        match self.endpoint.handle_datagram(peer, bytes, now) {
+            Received::Nothing => None,
+            Received::Request { exchange, .. } => {
+                // Call-home is not there yet: nobody sends requests to these ports.
+                let refusal = Content::bare(coapway_message::Code::NOT_FOUND);
+                let _ = self.endpoint.respond(exchange, &refusal, now);
+                None
+            }
+            Received::Response { exchange, content, trace, .. } => {
+                let outstanding = self.outstanding.get(exchange.slot as usize).copied().flatten()?;
+                let sample = trace.first_ack.filter(|&at| at == now).and_then(|_| trace.exact_round_trip());
+                self.arrived(outstanding, &trace, sample, now);
+                self.end(exchange, now);
+                self.pump(outstanding.origin, now);
+                Some((outstanding.fetch, content, trace))
+            }
+        }
+    }
+
+    pub(crate) fn handle_undeliverable(&mut self, peer: Peer, quoted: &[u8], failure: Failure, now: Instant) {
+        self.endpoint.handle_unreachable(peer, quoted, failure, now);
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.endpoint.handle_timeout(now);
+        while let Some(deadline) = self.timers.expire(now) {
+            match deadline {
+                Deadline::Release(exchange) => self.release(exchange, now),
+                Deadline::Retry(index) => {
+                    if let Some(origin) = self.origins[index as usize].as_mut() {
+                        origin.retries = false;
+                        self.pump(index, now);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        [self.endpoint.poll_timeout(), self.timers.next_deadline()].into_iter().flatten().min()
+    }
+
+    pub(crate) fn poll_transmit(&mut self) -> Option<Transmit<'_>> {
+        self.endpoint.poll_transmit()
+    }
+
+    /// Carries the endpoint's events into windows and timeouts and says what they mean for fetches.
+    pub(crate) fn poll_progress(&mut self, now: Instant) -> Option<Progress> {
+        while self.progress.is_empty() {
+            let event = self.endpoint.poll_event()?;
+            self.handle_event(event, now);
+        }
+        self.progress.pop_front()
+    }
+
+    fn handle_event(&mut self, event: Event, now: Instant) {
+        match event {
+            Event::Acknowledged { exchange, round_trip } => {
+                let Some(outstanding) = self.known(exchange) else { return };
+                if let Some(trace) = self.endpoint.trace(exchange).cloned() {
+                    self.arrived(outstanding, &trace, round_trip, now);
+                }
+                self.release(exchange, now);
+                self.progress.push_back(Progress::Acknowledged { fetch: outstanding.fetch });
+            }
+            Event::Retransmitted { exchange, copies, timeout } => {
+                let Some(outstanding) = self.known(exchange) else { return };
+                if let Some(origin) = self.origins[outstanding.origin as usize].as_mut() {
+                    let loss = Loss {
+                        sent: now - timeout,
+                        timeout,
+                        round_trip: origin.round_trip.last(),
+                        minimum: origin.round_trip.minimum(),
+                        exact_samples: origin.round_trip.exact_samples(),
+                    };
+                    origin.round_trip.timed_out(timeout);
+                    origin.window.timed_out(&loss, now);
+                }
+                self.progress.push_back(Progress::Retransmitted { fetch: outstanding.fetch, copies });
+            }
+            Event::Failed { exchange, failure, trace } => {
+                let Some(outstanding) = self.end(exchange, now) else { return };
+                if let Some(origin) = self.origins[outstanding.origin as usize].as_mut()
+                    && matches!(failure, Failure::Reset | Failure::Unusable)
+                {
+                    origin.window.arrived(now);
+                }
+                let trace = Some(trace);
+                self.progress.push_back(Progress::Failed { fetch: outstanding.fetch, failure, trace });
+                self.pump(outstanding.origin, now);
+            }
+            Event::Alive { .. }
+            | Event::EmptyAckSent { .. }
+            | Event::Repeated { .. }
+            | Event::Delivered { .. } => {}
+        }
+    }
+
+    fn known(&self, exchange: ExchangeId) -> Option<Outstanding> {
+        self.outstanding
+            .get(exchange.slot as usize)
+            .copied()
+            .flatten()
+            .filter(|outstanding| outstanding.exchange == exchange)
+    }
+
+    /// The origin acknowledged or answered.
+    fn arrived(&mut self, outstanding: Outstanding, trace: &Trace, sample: Option<Duration>, now: Instant) {
+        let Some(origin) = self.origins[outstanding.origin as usize].as_mut() else { return };
+        origin.window.arrived(now);
+        if let Some(sample) = sample {
+            origin.round_trip.sample(sample, now);
+        }
+        if trace.confirmable && outstanding.in_window {
+            let waiting = !origin.queue.is_empty();
+            origin.window.acknowledged(trace.copies.len() as u32, origin.round_trip.exact_samples(), waiting);
+        }
+    }
+
+    /// The exchange no longer counts against the window.
+    fn release(&mut self, exchange: ExchangeId, now: Instant) {
+        let Some(Some(outstanding)) = self.outstanding.get_mut(exchange.slot as usize) else { return };
+        if outstanding.exchange != exchange || !std::mem::take(&mut outstanding.in_window) {
+            return;
+        }
+        let index = outstanding.origin;
+        if let Some(origin) = self.origins[index as usize].as_mut() {
+            origin.window.end();
+        }
+        self.pump(index, now);
+    }
+
+    /// The exchange is over.
+    fn end(&mut self, exchange: ExchangeId, now: Instant) -> Option<Outstanding> {
+        let outstanding = self.known(exchange)?;
+        self.outstanding[exchange.slot as usize] = None;
+        if let Some(origin) = self.origins[outstanding.origin as usize].as_mut() {
+            if outstanding.in_window {
+                origin.window.end();
+            }
+            origin.exchanges -= 1;
+            origin.idle_from = now + ORIGIN_LIFETIME;
+        }
+        Some(outstanding)
+    }
+
+    /// Lets waiting requests leave while the window is open.
+    fn pump(&mut self, index: u32, now: Instant) {
+        loop {
+            let Some(origin) = self.origins[index as usize].as_mut() else { return };
+            if !origin.window.is_open() || origin.retries {
+                return;
+            }
+            let address = origin.address;
+            let Some((client, queued)) = origin.queue.pop() else { return };
+            let waited = now.since(queued.since);
+            match self.send(index, queued.fetch, queued.order, &queued.content.as_content(), now) {
+                Ok(Some(exchange)) => {
+                    let fetch = queued.fetch;
+                    self.progress.push_back(Progress::Sent { fetch, exchange, origin: address, waited });
+                }
+                Ok(None) => {
+                    if let Some(origin) = self.origins[index as usize].as_mut() {
+                        origin.queue.push(client, queued);
+                    }
+                    return;
+                }
+                Err(failure) => {
+                    let fetch = queued.fetch;
+                    self.progress.push_back(Progress::Failed { fetch, failure, trace: None });
+                }
+            }
+        }
+    }
+
+    /// Sends one request now. `None` when no Message ID is free; then the queue is tried again soon.
+    fn send(
+        &mut self,
+        index: u32,
+        fetch: FetchId,
+        order: Order,
+        content: &Content<'_>,
+        now: Instant,
+    ) -> Result<Option<ExchangeId>, Failure> {
+        let Some(origin) = self.origins[index as usize].as_mut() else { return Err(Failure::Overloaded) };
+        let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
+        let left = order.deadline.since(now);
+        let learned = origin.round_trip.last().unwrap_or_default();
+        if left <= learned {
+            return Err(Failure::TimedOut);
+        }
+        let endpoint = &self.endpoint;
+        let Some(peer) = origin.choose_port(parameters.source_ports, |peer| endpoint.has_message_id(peer, now))
+        else {
+            if !std::mem::replace(&mut origin.retries, true) {
+                self.timers.insert(now + MESSAGE_ID_PAUSE, Deadline::Retry(index));
+            }
+            return Ok(None);
+        };
+        let timeout = origin.round_trip.timeout(left, now);
+        let schedule = schedule(parameters, order, timeout, learned, now);
+        let Ok(exchange) = self.endpoint.send_request(peer, order.confirmable, content, schedule, now) else {
+            return Ok(None);
+        };
+        origin.window.start();
+        origin.exchanges += 1;
+        origin.idle_from = now + ORIGIN_LIFETIME;
+        let slot = exchange.slot as usize;
+        if self.outstanding.len() <= slot {
+            self.outstanding.resize(slot + 1, None);
+        }
+        self.outstanding[slot] = Some(Outstanding { exchange, fetch, origin: index, in_window: true });
+        if !order.confirmable {
+            self.timers.insert(now + timeout, Deadline::Release(exchange));
+        }
+        Ok(Some(exchange))
+    }
+
+    fn origin(&mut self, address: SocketAddr, upstream: UpstreamId, now: Instant) -> Option<u32> {
+        if let Some(&index) = self.by_address.get(&(address, upstream)) {
+            return Some(index);
+        }
+        self.forget_idle(now);
+        if self.by_address.len() >= self.most_origins {
+            return None;
+        }
+        let mut origin = Origin::new(address, upstream, self.parameters(upstream), self.hasher.clone());
+        origin.idle_from = now + ORIGIN_LIFETIME;
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.origins.push(None);
+            self.origins.len() as u32 - 1
+        });
+        self.idle.push_back((origin.idle_from, index));
+        self.origins[index as usize] = Some(origin);
+        self.by_address.insert((address, upstream), index);
+        Some(index)
+    }
+
+    fn forget_idle(&mut self, now: Instant) {
+        // Two a call keep pace with one new origin a call.
+        for _ in 0..2 {
+            let Some(&(when, index)) = self.idle.front() else { return };
+            if when > now {
+                return;
+            }
+            self.idle.pop_front();
+            let Some(origin) = &self.origins[index as usize] else { continue };
+            if origin.idle_from > now || !origin.is_idle() || origin.retries {
+                self.idle.push_back((origin.idle_from.max(now + MESSAGE_ID_PAUSE), index));
+            } else {
+                self.by_address.remove(&(origin.address, origin.upstream));
+                self.origins[index as usize] = None;
+                self.free.push(index);
+            }
+        }
+    }
+
+    /// Panics when the tables contradict each other. For simulations, after each step.
+    pub(crate) fn check_invariants(&self) {
+        self.endpoint.check_invariants();
+        let mut counted = vec![(0, 0); self.origins.len()];
+        for outstanding in self.outstanding.iter().flatten() {
+            let (in_window, exchanges) = &mut counted[outstanding.origin as usize];
+            *in_window += u32::from(outstanding.in_window);
+            *exchanges += 1;
+        }
+        for (origin, (in_window, exchanges)) in self.origins.iter().zip(counted) {
+            let Some(origin) = origin else { continue };
+            assert_eq!(origin.window.outstanding(), in_window, "the window counts what is outstanding");
+            assert_eq!(origin.exchanges, exchanges, "each exchange is counted once");
+        }
+        assert_eq!(self.endpoint.outstanding(), self.outstanding.iter().flatten().count());
+    }
+}
+
+/// When the copies of one request may leave.
+fn schedule(
+    parameters: &UpstreamParameters,
+    order: Order,
+    timeout: Duration,
+    learned: Duration,
+    now: Instant,
+) -> Schedule {
+    let max_retransmit = parameters.max_retransmit(order.idempotent);
+    let protocol = TransmissionParameters::default();
+    let guarded = max_retransmit < parameters.transmission.max_retransmit;
+    Schedule {
+        timeout: if guarded { timeout.max(UpstreamParameters::NON_IDEMPOTENT_TIMEOUT) } else { timeout },
+        max_retransmit,
+        last_copy_before: order.deadline - learned,
+        deadline: order.deadline,
+        // A learned timeout may be longer than the configured one; what an origin relies on is the
+        // protocol's own span and lifetime (R-USR-19).
+        span: parameters.transmission.max_transmit_span().max(protocol.max_transmit_span()),
+        lifetime: parameters.transmission.exchange_lifetime().max(protocol.exchange_lifetime()),
+        ..Schedule::new(&parameters.transmission, now)
+    }
+}
