@@ -1,2 +1,64 @@
-//! main
-fn main() {}
+//! Measures what coapway costs per forwarded request, against a forwarder that does nothing but forward.
+//!
+//! ```text
+//!          core 1                core 0               core 1
+//!   load: C closed-loop  ──▶  the proxy under  ──▶  origin: echoes the
+//!   clients, CON GET     ◀──  test, or `bare`  ◀──  last path segment
+//! ```
+//! `forward` compares CPU time, `instructions` counts instructions under valgrind; both start and end
+//! all processes themselves and stay on the loopback interface.
+
+mod bare;
+mod callgrind;
+mod clock;
+mod coap;
+mod forward;
+mod instructions;
+mod load;
+mod machine;
+mod origin;
+mod process;
+mod proxies;
+mod report;
+mod statistics;
+#[allow(unsafe_code, reason = "epoll, CPU sets, process clocks and pidfds are not in the standard library")]
+mod sys;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Measures what coapway costs per forwarded request.
+///
+/// Every load is bounded in time and number and stays on the loopback interface; only processes that the
+/// bench started are ended.
+#[derive(Parser)]
+#[command(name = "coapway-bench", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Forward(forward::Args),
+    Instructions(instructions::Args),
+    Bare(bare::Args),
+    Origin(origin::Args),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Forward(args) => forward::run(&args),
+        Command::Instructions(args) => instructions::run(&args),
+        Command::Bare(args) => bare::run(&args),
+        Command::Origin(args) => origin::run(&args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! `serve` and `check`: from settings to a running worker.
+
+use std::process::ExitCode;
+
+use coapway_config::{Config, ResolverSource};
+use coapway_endpoint::Seed;
+use coapway_proxy::Listening;
+use coapway_transport::{Resolver, Source};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::arguments::Settings;
+use crate::clock::Clock;
+use crate::events::Events;
+use crate::sockets::Sockets;
+use crate::worker::Worker;
+
+/// Exit code for wrong use or configuration.
+const WRONG_USE: u8 = 2;
+/// Look-ups at a time, and look-ups that wait for their turn.
+const LOOK_UPS: (usize, usize) = (4, 1024);
+
+/// Prints an error as one block and says how the process ends.
+pub(crate) fn complain(code: u8, text: &str) -> ExitCode {
+    eprintln!("coapway: {}", text.trim_end());
+    ExitCode::from(code)
+}
+
+fn load(settings: &Settings) -> Result<Config, ExitCode> {
+    let text = match &settings.config {
+        None => None,
+        Some(path) => match std::fs::read_to_string(path) {
+            Ok(text) => Some(text),
+            Err(error) => {
+                let text = format!("cannot read {}: {error}\n  hint: --config FILE names the file", path.display());
+                return Err(complain(WRONG_USE, &text));
+            }
+        },
+    };
+    let file = settings.config.as_deref().zip(text.as_deref());
+    Config::load(file, std::env::vars_os(), &settings.overrides()).map_err(|errors| complain(WRONG_USE, &errors.to_string()))
+}
+
+/// `coapway check`.
+pub(crate) fn check(settings: &Settings, dump: bool) -> ExitCode {
+    let config = match load(settings) {
+        Ok(config) => config,
+        Err(code) => return code,
+    };
+    if dump {
+        print!("{}", config.dump());
+    } else {
+        for warning in config.warnings() {
+            println!("warning: {warning}");
+        }
+        println!("configuration ok; --dump prints every value and what follows from it");
+    }
+    ExitCode::SUCCESS
+}
+
+/// `coapway serve`.
+pub(crate) fn serve(settings: &Settings) -> ExitCode {
+    let config = match load(settings) {
+        Ok(config) => config,
+        Err(code) => return code,
+    };
+    if let Err(error) = crate::log::start(config.log()) {
+        return complain(1, &format!("cannot open the log: {error}"));
+    }
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return complain(1, &format!("cannot start: {error}")),
+    };
+    runtime.block_on(run(&config))
+}
+
+async fn run(config: &Config) -> ExitCode {
+    let sockets = match Sockets::bind(config.listen()) {
+        Ok(sockets) => sockets,
+        Err((address, error)) => {
+            let text = format!("cannot listen on coap://{address}: {error}\n  hint: --listen URI chooses another address");
+            return complain(1, &text);
+        }
+    };
+    let source = match config.resolver() {
+        ResolverSource::System => Source::System,
+        ResolverSource::Hosts(path) => Source::Hosts(path.clone()),
+    };
+    let resolver = match Resolver::new(source, LOOK_UPS.0, LOOK_UPS.1) {
+        Ok(resolver) => resolver,
+        Err(error) => return complain(1, &format!("cannot start the resolver: {error}")),
+    };
+    let clock = Clock::start();
+    let events = match Events::start(config, &clock) {
+        Ok(events) => events,
+        Err(error) => return complain(1, &format!("cannot open the record file: {error}")),
+    };
+    let mut seed = [0; 32];
+    if let Err(error) = getrandom::fill(&mut seed) {
+        return complain(1, &format!("no randomness: {error}"));
+    }
+    let listening = Listening { events: false, records: events.records() };
+    let mut parameters = config.parameters();
+    parameters.relay.own = sockets.listeners().collect();
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
+    let summary = config.summary();
+    let mut worker = Worker::new(parameters, listening, sockets, resolver, events, clock, Seed(seed));
+    for address in worker.listeners() {
+        tracing::info!("listening on coap://{address}");
+    }
+    for line in summary {
+        tracing::info!("{line}");
+    }
+    let stop = match stop_signal() {
+        Ok(stop) => stop,
+        Err(error) => return complain(1, &format!("cannot wait for signals: {error}")),
+    };
+    worker.run(stop).await;
+    tracing::info!("stopped");
+    ExitCode::SUCCESS
+}
+
+/// Ready at SIGTERM or SIGINT.
+fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}

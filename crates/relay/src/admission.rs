@@ -1,0 +1,345 @@
+//! Who may have requests forwarded, and what may be reached (RFC 7252 §11.3, §11.5).
+//!
+//! A target is judged twice: as it was named, before a look-up, and as the address that was found,
+//! before anything is sent. A literal address is both at once.
+//!
+//! With a list of targets, addresses that mean this host or this link are reached only when a network
+//! in the list means just that: one inside `127.0.0.0/8`, `::1`, `169.254.0.0/16`, `fe80::/10` or
+//! `0.0.0.0/8` for those, one address exactly for 255.255.255.255, `::` and this host's own. Neither
+//! `0.0.0.0/0` nor a name opens them. Our own listeners are never reached.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use coapway_message::uri::{Authority, Host};
+use ipnet::IpNet;
+
+use crate::answer::Refusal;
+use crate::parameters::{Forward, Hosts, Parameters, TargetPattern, UpstreamId};
+
+/// Whether a request to `authority` is one to ourselves (RFC 7252 §5.7.2).
+pub fn is_own(parameters: &Parameters, authority: &Authority) -> bool {
+    match &authority.host {
+        Host::Address(address) => is_own_listener(parameters, SocketAddr::new(*address, authority.port)),
+        Host::Name(name) => {
+            parameters.own.iter().any(|own| own.port() == authority.port)
+                && parameters.own_names.iter().any(|own| same_name(own, name))
+        }
+    }
+}
+
+/// Whether requests of this client are forwarded at all.
+pub fn admit_client(parameters: &Parameters, client: IpAddr) -> Result<(), Refusal> {
+    let client = client.to_canonical();
+    let admitted = match &parameters.forward {
+        Forward::Off => false,
+        Forward::Open => true,
+        Forward::Listed { clients, .. } => clients.iter().any(|network| network.contains(&client)),
+    };
+    if admitted { Ok(()) } else { Err(Refusal::FORWARDING) }
+}
+
+/// Whether a forward request may go to `authority`, as far as can be said without a look-up, and
+/// whose settings it then uses.
+///
+/// A name that matches no pattern is still looked up when the list holds networks for its port.
+pub fn admit_target(parameters: &Parameters, authority: &Authority) -> Result<UpstreamId, Refusal> {
+    let named = parameters.upstreams.iter().zip(0..).find(|(u, _)| u.authority.as_ref() == Some(authority));
+    let upstream = named.map_or(UpstreamId::DEFAULT, |(_, index)| UpstreamId(index));
+    match &authority.host {
+        Host::Address(address) => {
+            admit_address(parameters, upstream, None, SocketAddr::new(*address, authority.port))?;
+        }
+        Host::Name(name) => admit_name(parameters, upstream, name, authority.port)?,
+    }
+    Ok(upstream)
+}
+
+/// Whether a request may be sent to `address`, which `name` led to unless the target was an address.
+///
+/// The addresses of a named upstream are the operator's choice; only multicast and port 0 are
+/// refused there.
+pub fn admit_address(
+    parameters: &Parameters,
+    upstream: UpstreamId,
+    name: Option<&str>,
+    address: SocketAddr,
+) -> Result<(), Refusal> {
+    let (ip, port) = (address.ip().to_canonical(), address.port());
+    if ip.is_multicast() {
+        return Err(Refusal::MULTICAST);
+    }
+    let admitted = port != 0
+        && (upstream != UpstreamId::DEFAULT
+            || !is_own_listener(parameters, SocketAddr::new(ip, port))
+                && match &parameters.forward {
+                    Forward::Off => false,
+                    Forward::Open => is_usual(port) && matches!(Reach::of(ip), Reach::Network | Reach::Loopback),
+                    Forward::Listed { allow, .. } => {
+                        allow.iter().any(|pattern| lists(parameters, pattern, name, ip, port))
+                    }
+                });
+    if admitted { Ok(()) } else { Err(Refusal::TARGET) }
+}
+
+fn admit_name(parameters: &Parameters, upstream: UpstreamId, name: &str, port: u16) -> Result<(), Refusal> {
+    let admitted = port != 0
+        && (upstream != UpstreamId::DEFAULT
+            || match &parameters.forward {
+                Forward::Off => false,
+                Forward::Open => is_usual(port),
+                Forward::Listed { allow, .. } => allow.iter().any(|pattern| {
+                    let may_lead_there = match &pattern.hosts {
+                        Hosts::Network(_) => true,
+                        Hosts::Name(_) | Hosts::Under(_) => names(&pattern.hosts, name),
+                    };
+                    may_lead_there && allows_port(pattern, port)
+                }),
+            });
+    if admitted { Ok(()) } else { Err(Refusal::TARGET) }
+}
+
+/// What an address means beyond being one of many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    Network,
+    Loopback,
+    LinkLocal,
+    Unspecified,
+    Broadcast,
+}
+
+impl Reach {
+    fn of(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(Ipv4Addr::BROADCAST) => Self::Broadcast,
+            IpAddr::V4(address) if address.is_loopback() => Self::Loopback,
+            IpAddr::V4(address) if address.is_link_local() => Self::LinkLocal,
+            IpAddr::V4(address) if matches!(address.octets(), [0, ..]) => Self::Unspecified,
+            IpAddr::V6(address) if address.is_loopback() => Self::Loopback,
+            IpAddr::V6(address) if address.is_unicast_link_local() => Self::LinkLocal,
+            IpAddr::V6(address) if address.is_unspecified() => Self::Unspecified,
+            IpAddr::V4(_) | IpAddr::V6(_) => Self::Network,
+        }
+    }
+}
+
+fn lists(
+    parameters: &Parameters,
+    pattern: &TargetPattern,
+    name: Option<&str>,
+    address: IpAddr,
+    port: u16,
+) -> bool {
+    let reach = Reach::of(address);
+    // Each host's loopback is its own and has a rule already.
+    let own = reach != Reach::Loopback && is_own_address(parameters, address);
+    let listed = match &pattern.hosts {
+        Hosts::Network(network) => {
+            network.contains(&address)
+                && (reach == Reach::Network || is_within(network, reach))
+                && (!own || network.prefix_len() == network.max_prefix_len())
+        }
+        Hosts::Name(_) | Hosts::Under(_) => {
+            !own && reach == Reach::Network && name.is_some_and(|name| names(&pattern.hosts, name))
+        }
+    };
+    listed && allows_port(pattern, port)
+}
+
+/// Whether all of `network` has this reach: each is one block, so its ends tell.
+fn is_within(network: &IpNet, reach: Reach) -> bool {
+    Reach::of(network.network()) == reach && Reach::of(network.broadcast()) == reach
+}
+
+fn names(hosts: &Hosts, name: &str) -> bool {
+    match hosts {
+        Hosts::Network(_) => false,
+        Hosts::Name(listed) => same_name(listed, name),
+        Hosts::Under(suffix) => {
+            let (name, suffix) = (without_root(name), without_root(suffix));
+            name.len() > suffix.len() && name.ends_with(suffix)
+        }
+    }
+}
+
+pub(crate) fn same_name(one: &str, other: &str) -> bool {
+    without_root(one).eq_ignore_ascii_case(without_root(other))
+}
+
+/// A name without the dot that stands for the root of the name space.
+fn without_root(name: &str) -> &str {
+    name.strip_suffix('.').unwrap_or(name)
+}
+
+fn allows_port(pattern: &TargetPattern, port: u16) -> bool {
+    pattern.port.map_or_else(|| is_usual(port), |listed| listed == port)
+}
+
+/// Whether CoAP is likely to be there rather than a well-known service of another protocol.
+const fn is_usual(port: u16) -> bool {
+    port >= 1024
+}
+
+fn is_own_listener(parameters: &Parameters, address: SocketAddr) -> bool {
+    let ip = address.ip().to_canonical();
+    parameters.own.iter().any(|own| {
+        let listens_at = own.ip().to_canonical();
+        let means_us = ip.is_loopback() || ip.is_unspecified() || is_own_address(parameters, ip);
+        own.port() == address.port() && (listens_at == ip || listens_at.is_unspecified() && means_us)
+    })
+}
+
+fn is_own_address(parameters: &Parameters, ip: IpAddr) -> bool {
+    let listeners = parameters.own.iter().map(SocketAddr::ip);
+    parameters.own_addresses.iter().copied().chain(listeners).any(|own| own.to_canonical() == ip)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters::Upstream;
+
+    fn listed(allow: &[&str]) -> Parameters {
+        Parameters {
+            forward: Forward::Listed {
+                clients: vec!["10.0.0.0/8".parse().expect("a network")],
+                allow: allow.iter().map(|text| text.parse().expect("a pattern")).collect(),
+            },
+            own: vec!["[::]:5683".parse().expect("an address")],
+            own_addresses: vec!["10.9.9.9".parse().expect("an address")],
+            own_names: vec!["proxy.example".into()],
+            ..Parameters::default()
+        }
+    }
+
+    fn open() -> Parameters {
+        Parameters {
+            forward: Forward::Open,
+            own: vec!["127.0.0.1:5683".parse().expect("an address")],
+            ..Parameters::default()
+        }
+    }
+
+    fn authority(text: &str) -> Authority {
+        let uri = format!("coap://{text}/");
+        coapway_message::uri::Uri::parse(&uri).unwrap_or_else(|e| panic!("{text}: {e}")).into_authority()
+    }
+
+    fn target(parameters: &Parameters, text: &str) -> Result<UpstreamId, Refusal> {
+        admit_target(parameters, &authority(text))
+    }
+
+    fn found(parameters: &Parameters, name: &str, address: &str) -> Result<(), Refusal> {
+        let address = address.parse().expect("an address");
+        admit_address(parameters, UpstreamId::DEFAULT, Some(name), address)
+    }
+
+    #[test]
+    fn open_reaches_unicast_at_usual_ports_but_not_itself() {
+        let parameters = open();
+        for text in ["10.1.1.1", "127.0.0.1:5700", "[::1]:5683", "10.1.1.1:1024", "name", "10.1.1.1:5684"] {
+            assert_eq!(target(&parameters, text), Ok(UpstreamId::DEFAULT), "{text}");
+        }
+        for text in ["10.1.1.1:53", "name:80", "127.0.0.1", "255.255.255.255", "0.0.0.0", "[::]", "10.1.1.1:0"] {
+            assert_eq!(target(&parameters, text), Err(Refusal::TARGET), "{text}");
+        }
+        assert_eq!(found(&parameters, "name", "127.0.0.1:5683"), Err(Refusal::TARGET));
+        assert_eq!(found(&parameters, "name", "[::ffff:127.0.0.1]:5683"), Err(Refusal::TARGET));
+    }
+
+    #[test]
+    fn multicast_is_not_implemented_anywhere() {
+        for parameters in [open(), listed(&["0.0.0.0/0", "::/0"]), Parameters::default()] {
+            for text in ["224.0.1.187", "[ff02::fd]", "[::ffff:224.0.1.187]"] {
+                assert_eq!(target(&parameters, text), Err(Refusal::MULTICAST), "{text}");
+            }
+        }
+        let address = "224.0.1.187:5683".parse().expect("an address");
+        assert_eq!(admit_address(&open(), UpstreamId(1), Some("name"), address), Err(Refusal::MULTICAST));
+    }
+
+    #[test]
+    fn only_listed_clients_are_served() {
+        let parameters = listed(&[]);
+        let client = |text: &str| admit_client(&parameters, text.parse().expect("an address"));
+        assert_eq!((client("10.2.3.4"), client("::ffff:10.2.3.4")), (Ok(()), Ok(())));
+        assert_eq!((client("11.2.3.4"), client("::1")), (Err(Refusal::FORWARDING), Err(Refusal::FORWARDING)));
+        assert_eq!(admit_client(&Parameters::default(), [10, 0, 0, 1].into()), Err(Refusal::FORWARDING));
+        assert_eq!(admit_client(&open(), [10, 0, 0, 1].into()), Ok(()));
+    }
+
+    #[test]
+    fn listed_targets_are_reached_at_their_ports() {
+        let parameters = listed(&["10.1.0.0/16", "10.2.0.1:53", "[2001:db8::/32]:5700"]);
+        for text in ["10.1.2.3", "10.1.2.3:7000", "10.2.0.1:53", "[2001:db8::1]:5700"] {
+            assert!(target(&parameters, text).is_ok(), "{text}");
+        }
+        for text in ["10.3.0.1", "10.1.2.3:53", "10.2.0.1", "[2001:db8::1]", "10.1.2.3:0"] {
+            assert_eq!(target(&parameters, text), Err(Refusal::TARGET), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_judged_again_by_its_address() {
+        let parameters = listed(&["*.plant.example", "boiler", "10.1.0.0/16:7000"]);
+        for text in ["a.plant.example", "A.B.Plant.Example.", "boiler", "other:7000"] {
+            assert!(target(&parameters, text).is_ok(), "{text}");
+        }
+        for text in ["plant.example", "aplant.example", "other", "boiler:53"] {
+            assert_eq!(target(&parameters, text), Err(Refusal::TARGET), "{text}");
+        }
+        assert_eq!(found(&parameters, "boiler", "192.0.2.1:5683"), Ok(()));
+        assert_eq!(found(&parameters, "other", "10.1.2.3:7000"), Ok(()));
+        assert_eq!(found(&parameters, "other", "192.0.2.1:7000"), Err(Refusal::TARGET));
+        for address in ["127.0.0.1:5683", "[::1]:5683", "169.254.1.1:5683", "[fe80::1]:5683", "10.9.9.9:7000"] {
+            assert_eq!(found(&parameters, "boiler", address), Err(Refusal::TARGET), "{address}");
+        }
+    }
+
+    #[test]
+    fn a_catch_all_does_not_open_this_host_or_this_link() {
+        let everything = listed(&["0.0.0.0/0", "::/0", "10.0.0.0/8", "0.0.0.0/1"]);
+        let addresses = ["127.0.0.1:7000", "[::1]:7000", "169.254.1.1", "[fe80::1]", "0.0.0.0:7000", "10.9.9.9:7000"];
+        for text in addresses.iter().chain(&["255.255.255.255", "[::]:7000"]) {
+            assert_eq!(target(&everything, text), Err(Refusal::TARGET), "{text}");
+        }
+        assert!(target(&everything, "192.0.2.1").is_ok() && target(&everything, "[2001:db8::1]").is_ok());
+        let exact = listed(&["127.0.0.0/8", "::1", "169.254.0.0/16", "fe80::/10", "0.0.0.0", "10.9.9.9"]);
+        for text in addresses {
+            assert!(target(&exact, text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn knows_itself_under_each_address_and_name() {
+        let parameters = listed(&[]);
+        for text in ["10.9.9.9", "127.0.0.1", "[::1]", "[::ffff:10.9.9.9]", "0.0.0.0", "Proxy.Example", "proxy.example."] {
+            assert!(is_own(&parameters, &authority(text)), "{text}");
+        }
+        for text in ["10.9.9.8", "10.9.9.9:5700", "proxy.example:5700", "example"] {
+            assert!(!is_own(&parameters, &authority(text)), "{text}");
+        }
+        assert!(is_own(&open(), &authority("127.0.0.1")) && !is_own(&open(), &authority("127.0.0.2")));
+    }
+
+    #[test]
+    fn listeners_of_ours_are_not_reached_even_when_listed() {
+        let parameters = listed(&["10.9.9.9", "127.0.0.0/8", "proxy"]);
+        for address in ["10.9.9.9:5683", "127.0.0.1:5683"] {
+            assert_eq!(found(&parameters, "proxy", address), Err(Refusal::TARGET), "{address}");
+        }
+        assert_eq!(found(&parameters, "proxy", "127.0.0.1:5700"), Ok(()));
+    }
+
+    #[test]
+    fn named_upstreams_are_exempt_and_recognised() {
+        let mut parameters = listed(&[]);
+        parameters.upstreams.push(Upstream { name: "a".into(), authority: Some(authority("127.0.0.1:53")) });
+        parameters.upstreams.push(Upstream { name: "b".into(), authority: Some(authority("boiler")) });
+        assert_eq!(target(&parameters, "127.0.0.1:53"), Ok(UpstreamId(1)));
+        assert_eq!(target(&parameters, "BOILER:5683"), Ok(UpstreamId(2)));
+        assert_eq!(target(&parameters, "boiler:5700"), Err(Refusal::TARGET));
+        let address = "127.0.0.1:5683".parse().expect("an address");
+        assert_eq!(admit_address(&parameters, UpstreamId(2), Some("boiler"), address), Ok(()));
+    }
+}

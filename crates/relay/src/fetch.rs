@@ -1,0 +1,159 @@
+//! One request on its way to an origin, and the table of them.
+
+use std::net::SocketAddr;
+
+use coapway_message::{ExchangeId, Method};
+use coapway_time::{Instant, TimerId, Timers};
+
+use crate::parameters::UpstreamId;
+
+/// Names one fetch; never given out twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FetchId {
+    /// The place in the table.
+    pub slot: u32,
+    generation: u32,
+}
+
+/// Where a fetch stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The origin's name is being looked up.
+    LookingUp,
+    /// It waits for its turn towards this origin.
+    Queued(SocketAddr),
+    /// A request left for this origin in this exchange.
+    Sent(SocketAddr, ExchangeId),
+}
+
+/// One request on its way to an origin.
+#[derive(Clone, Debug)]
+pub struct Fetch {
+    /// The client's request it will answer.
+    pub request: ExchangeId,
+    /// Who asked.
+    pub client: SocketAddr,
+    /// What is asked.
+    pub method: Method,
+    /// Whether the client's request is Confirmable.
+    pub confirmable: bool,
+    /// Whose parameters hold.
+    pub upstream: UpstreamId,
+    /// The reverse route it came by.
+    pub route: Option<usize>,
+    /// When the client's request came in.
+    pub received: Instant,
+    /// When it is answered at the latest.
+    pub deadline: Instant,
+    /// Where it stands.
+    pub phase: Phase,
+}
+
+/// All fetches and their deadlines.
+#[derive(Debug, Default)]
+pub(crate) struct Fetches {
+    places: Vec<(u32, Option<(Fetch, TimerId)>)>,
+    free: Vec<u32>,
+    deadlines: Timers<FetchId>,
+}
+
+impl Fetches {
+    pub(crate) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    pub(crate) fn insert(&mut self, fetch: Fetch) -> FetchId {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.places.push((0, None));
+            self.places.len() as u32 - 1
+        });
+        let place = &mut self.places[slot as usize];
+        let id = FetchId { slot, generation: place.0 };
+        let timer = self.deadlines.insert(fetch.deadline, id);
+        place.1 = Some((fetch, timer));
+        id
+    }
+
+    pub(crate) fn get(&self, id: FetchId) -> Option<&Fetch> {
+        match self.places.get(id.slot as usize) {
+            Some((generation, Some((fetch, _)))) if *generation == id.generation => Some(fetch),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self, id: FetchId) -> Option<&mut Fetch> {
+        match self.places.get_mut(id.slot as usize) {
+            Some((generation, Some((fetch, _)))) if *generation == id.generation => Some(fetch),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn remove(&mut self, id: FetchId) -> Option<Fetch> {
+        let (generation, place) = self.places.get_mut(id.slot as usize)?;
+        if *generation != id.generation {
+            return None;
+        }
+        let (fetch, timer) = place.take()?;
+        *generation = generation.wrapping_add(1);
+        self.free.push(id.slot);
+        self.deadlines.cancel(timer);
+        Some(fetch)
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.next_deadline()
+    }
+
+    /// The next fetch whose time is over; it stays in the table until it is removed.
+    pub(crate) fn expire(&mut self, now: Instant) -> Option<FetchId> {
+        loop {
+            let id = self.deadlines.expire(now)?;
+            if self.get(id).is_some() {
+                return Some(id);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn fetch(seconds: u64) -> Fetch {
+        Fetch {
+            request: ExchangeId { slot: 0, generation: 0 },
+            client: ([127, 0, 0, 1], 1).into(),
+            method: Method::Get,
+            confirmable: true,
+            upstream: UpstreamId(0),
+            route: None,
+            received: Instant::ZERO,
+            deadline: Instant::ZERO + Duration::from_secs(seconds),
+            phase: Phase::LookingUp,
+        }
+    }
+
+    #[test]
+    fn expires_what_is_still_there() {
+        let mut fetches = Fetches::default();
+        let (first, second) = (fetches.insert(fetch(1)), fetches.insert(fetch(2)));
+        let later = Instant::ZERO + Duration::from_secs(3);
+        assert!(fetches.remove(first).is_some());
+        assert_eq!(fetches.expire(later), Some(second));
+        assert_eq!(fetches.expire(later), None);
+        assert!(fetches.remove(second).is_some() && fetches.remove(second).is_none());
+        assert_eq!(fetches.len(), 0);
+    }
+
+    #[test]
+    fn a_place_used_again_has_a_new_name() {
+        let mut fetches = Fetches::default();
+        let first = fetches.insert(fetch(1));
+        fetches.remove(first);
+        let second = fetches.insert(fetch(1));
+        assert_eq!(first.slot, second.slot);
+        assert!(fetches.get(first).is_none() && fetches.get(second).is_some());
+    }
+}

@@ -1,0 +1,105 @@
+//! Requests and outcomes in, decisions out.
+
+use std::net::{IpAddr, SocketAddr};
+
+use coapway_message::{Content, Failure};
+use coapway_time::Instant;
+
+use crate::admission;
+use crate::answer::Refusal;
+use crate::fetch::{Fetch, FetchId, Fetches, Phase};
+use crate::forward;
+use crate::parameters::Parameters;
+use crate::route::{self, Plan};
+
+/// What a proxy does with requests: which go where, how long each may take, what the client hears.
+///
+/// It keeps one [`Fetch`] for each request on its way to an origin. Whoever moves messages tells it
+/// where a fetch stands; a fetch ends once, by [`Relay::finish`].
+#[derive(Debug)]
+pub struct Relay {
+    parameters: Parameters,
+    fetches: Fetches,
+    most: usize,
+}
+
+impl Relay {
+    /// A relay with at most `most` fetches at a time.
+    pub fn new(parameters: Parameters, most: usize) -> Self {
+        Self { parameters, fetches: Fetches::default(), most }
+    }
+
+    /// Its settings.
+    pub const fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// Fetches on their way.
+    pub fn len(&self) -> usize {
+        self.fetches.len()
+    }
+
+    /// Whether nothing is on its way.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Decides where a request goes and what it looks like there, or why it goes nowhere.
+    pub fn decide<'s>(
+        &self,
+        client: IpAddr,
+        content: &Content<'_>,
+        scratch: &'s mut Vec<u8>,
+    ) -> Result<Plan<'s>, Refusal> {
+        route::decide(&self.parameters, client, content, scratch)
+    }
+
+    /// Starts a fetch; `None` when there are too many.
+    pub fn begin(&mut self, fetch: Fetch) -> Option<FetchId> {
+        (self.fetches.len() < self.most).then(|| self.fetches.insert(fetch))
+    }
+
+    /// Whether an address that a name was resolved to may be reached by the fetch's client.
+    pub fn admit(&self, fetch: &Fetch, address: SocketAddr) -> Result<(), Refusal> {
+        admission::admit_address(&self.parameters, fetch.client.ip(), fetch.upstream, address)
+    }
+
+    /// A fetch, while it is under way.
+    pub fn fetch(&self, id: FetchId) -> Option<&Fetch> {
+        self.fetches.get(id)
+    }
+
+    /// A fetch moved on.
+    pub fn set_phase(&mut self, id: FetchId, phase: Phase) {
+        if let Some(fetch) = self.fetches.get_mut(id) {
+            fetch.phase = phase;
+        }
+    }
+
+    /// Ends a fetch; `None` when it ended before.
+    pub fn finish(&mut self, id: FetchId) -> Option<Fetch> {
+        self.fetches.remove(id)
+    }
+
+    /// What the client hears of an origin's response.
+    ///
+    /// Errors: the response cannot be relayed (RFC 7252 §5.7.1).
+    pub fn relay_response<'s>(
+        &self,
+        fetch: &Fetch,
+        content: &Content<'s>,
+        scratch: &'s mut Vec<u8>,
+    ) -> Result<Content<'s>, Failure> {
+        forward::relay_response(&self.parameters, fetch.route, content, scratch)
+    }
+
+    /// When to call [`Relay::poll_expired`] next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.fetches.next_deadline()
+    }
+
+    /// The next fetch whose `max_wait` is over. The caller finishes it.
+    pub fn poll_expired(&mut self, now: Instant) -> Option<FetchId> {
+        self.fetches.expire(now)
+    }
+}

@@ -1,0 +1,141 @@
+use std::fs;
+use std::future::poll_fn;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::*;
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// A path nobody else uses; what is there is removed in the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("coapway-hosts-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        Self(std::env::temp_dir().join(name))
+    }
+
+    fn with(content: &str) -> io::Result<Self> {
+        let scratch = Self::new();
+        fs::write(&scratch.0, content)?;
+        Ok(scratch)
+    }
+
+    fn resolver(&self) -> io::Result<Resolver> {
+        Resolver::new(Source::Hosts(self.0.clone()), 1, 1)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+async fn finished(resolver: &mut Resolver) -> Result<Finished, tokio::time::error::Elapsed> {
+    // Long: the system may have to ask a name server that is not there.
+    timeout(Duration::from_secs(30), poll_fn(|cx| resolver.poll_finished(cx))).await
+}
+
+async fn addresses(
+    resolver: &mut Resolver,
+    name: &str,
+) -> Result<Result<Vec<IpAddr>, LookupError>, Box<dyn std::error::Error>> {
+    resolver.look_up(7, name)?;
+    let finished = finished(resolver).await?;
+    assert_eq!(finished.id, 7);
+    Ok(finished.addresses)
+}
+
+fn list(addresses: &[&str]) -> Result<Vec<IpAddr>, LookupError> {
+    Ok(addresses.iter().map(|address| address.parse().expect("an address")).collect())
+}
+
+#[tokio::test]
+async fn reads_names_of_both_families_from_a_hosts_file() -> Outcome {
+    let file = Scratch::with(
+        "# origins\n192.0.2.1\torigin.example alias # first\n2001:db8::1 Origin.Example.\n\
+         192.0.2.1 origin.example\nfe80::1%eth0 scoped\nnonsense\n192.0.2.9 #commented\n",
+    )?;
+    let mut resolver = file.resolver()?;
+    assert_eq!(addresses(&mut resolver, "ORIGIN.example.").await?, list(&["192.0.2.1", "2001:db8::1"]));
+    assert_eq!(addresses(&mut resolver, "alias").await?, list(&["192.0.2.1"]));
+    assert_eq!(addresses(&mut resolver, "2001:db8::7").await?, list(&["2001:db8::7"]));
+    for name in ["unknown", "first", "scoped", "commented", "nonsense", "", "a\0b"] {
+        assert_eq!(addresses(&mut resolver, name).await?, Err(LookupError::NotFound), "{name:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn reads_a_hosts_file_again_when_it_has_changed() -> Outcome {
+    let file = Scratch::with("192.0.2.1 origin\n")?;
+    let mut resolver = file.resolver()?;
+    assert_eq!(addresses(&mut resolver, "origin").await?, list(&["192.0.2.1"]));
+    // As long as before: only its time tells.
+    fs::write(&file.0, "192.0.2.2 origin\n")?;
+    let later = std::time::SystemTime::now() + Duration::from_secs(1);
+    fs::File::options().write(true).open(&file.0)?.set_modified(later)?;
+    assert_eq!(addresses(&mut resolver, "origin").await?, list(&["192.0.2.2"]));
+
+    fs::remove_file(&file.0)?;
+    let failed = addresses(&mut resolver, "origin").await?;
+    assert!(matches!(failed, Err(LookupError::Failed(_))), "{failed:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn asks_the_system() -> Outcome {
+    let mut resolver = Resolver::new(Source::System, 2, 2)?;
+    let localhost = addresses(&mut resolver, "localhost").await??;
+    assert!(localhost.iter().all(IpAddr::is_loopback) && !localhost.is_empty(), "{localhost:?}");
+    assert_eq!(addresses(&mut resolver, "192.0.2.1").await?, list(&["192.0.2.1"]));
+    for name in ["", "a\0b"] {
+        assert_eq!(addresses(&mut resolver, name).await?, Err(LookupError::NotFound), "{name:?}");
+    }
+    // With a name server it is not found, without one nobody can tell.
+    assert!(addresses(&mut resolver, "unknown.invalid").await?.is_err());
+    Ok(())
+}
+
+/// Reading a FIFO blocks until somebody writes: a resolver that takes its time.
+fn fifo() -> io::Result<Scratch> {
+    let scratch = Scratch::new();
+    let status = Command::new("mkfifo").arg(&scratch.0).status()?;
+    assert!(status.success());
+    Ok(scratch)
+}
+
+/// Lets the one look-up go on that reads the FIFO.
+fn release(path: &Path) -> io::Result<()> {
+    fs::write(path, "192.0.2.1 origin\n")
+}
+
+#[tokio::test]
+async fn refuses_a_look_up_when_all_threads_work_and_the_queue_is_full() -> Outcome {
+    let fifo = fifo()?;
+    let mut resolver = fifo.resolver()?;
+    let accepted = (0..).take_while(|id| resolver.look_up(*id, "origin").is_ok()).count();
+    // One in the queue and, if it was quick, one in the thread.
+    assert!((1..=2).contains(&accepted), "{accepted} accepted");
+    release(&fifo.0)?;
+    assert_eq!(finished(&mut resolver).await?, Finished { id: 0, addresses: list(&["192.0.2.1"]) });
+    Ok(())
+}
+
+#[tokio::test]
+async fn dropping_it_does_not_wait_for_a_look_up() -> Outcome {
+    let fifo = fifo()?;
+    let resolver = fifo.resolver()?;
+    resolver.look_up(1, "origin")?;
+    drop(resolver);
+    // Reached only because dropping did not wait. Let the thread end as well.
+    release(&fifo.0)?;
+    Ok(())
+}

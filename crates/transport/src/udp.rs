@@ -1,0 +1,366 @@
+//! UDP sockets of one worker: bound, asked whether there is something, read and written in batches.
+
+pub mod icmp;
+pub mod receive;
+pub mod send;
+
+pub(crate) mod sockaddr;
+
+mod control;
+mod readiness;
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::syscalls;
+use icmp::{IcmpError, QUOTE_SIZE};
+use readiness::{Incoming, Room};
+use receive::{Arrival, ReceiveBatch, SLOT_SIZE};
+use send::{Progress, SendBatch, SendFailure};
+use sockaddr::Family;
+
+/// How often a call is tried that fails with what may be an error about some other datagram.
+const ATTEMPTS: u32 = 16;
+/// How many entries of the error queue one call takes, so that a flood of ICMP leaves time for
+/// datagrams.
+const ERRORS_AT_ONCE: usize = 256;
+/// How many ICMP errors wait for [`UdpSocket::receive_errors`]; further ones are counted and lost.
+const ERRORS_KEPT: usize = 1024;
+/// How often a full device may hold up one datagram before that counts as its failure. A datagram
+/// whose fragments need more than the socket's buffer would otherwise hold up the others for ever.
+const HELD_UP: u32 = 16;
+
+/// What a socket is made with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whether other sockets may be bound to the same address, to share its datagrams. Default: no.
+    pub reuse_port: bool,
+    /// Whether a socket bound to `[::]` takes IPv4 as well. Default: no.
+    pub dual_stack: bool,
+    /// Bytes of receive buffer to ask for. Default: 4 MiB, some 10,000 small datagrams, or 0.2 s of
+    /// 50,000/s: the kernel doubles it and charges each of them with about 800 bytes.
+    pub receive_buffer: usize,
+    /// Bytes of send buffer to ask for. Default: 1 MiB.
+    pub send_buffer: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { reuse_port: false, dual_stack: false, receive_buffer: 4 << 20, send_buffer: 1 << 20 }
+    }
+}
+
+/// What a socket has seen since it was bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Datagrams received, cut ones included.
+    pub received: u64,
+    /// Of these, the ones that were longer than [`SLOT_SIZE`].
+    pub truncated: u64,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Datagrams reported as failed.
+    pub failed: u64,
+    /// Times that a send found the socket's buffer full.
+    pub buffer_full: u64,
+    /// Times that a send found the network device's queue full.
+    pub device_full: u64,
+    /// ICMP errors received, the lost ones included.
+    pub icmp: u64,
+    /// ICMP errors lost because more than 1024 waited for [`UdpSocket::receive_errors`].
+    pub icmp_lost: u64,
+}
+
+/// A UDP socket that belongs to one worker and stays on its thread.
+#[derive(Debug)]
+pub struct UdpSocket {
+    socket: Rc<AsyncFd<Socket>>,
+    incoming: RefCell<Incoming>,
+    room: RefCell<Room>,
+    /// ICMP errors that a send or receive came upon.
+    errors: RefCell<Vec<IcmpError>>,
+    counters: Cell<Counters>,
+    local_addr: SocketAddr,
+    family: Family,
+    granted_receive_buffer: usize,
+}
+
+impl UdpSocket {
+    /// Binds a socket to `address`.
+    ///
+    /// An IPv6 socket takes no IPv4, unless it is bound to `[::]` and `options` want both. On a
+    /// wildcard address each datagram comes with the address it was sent to.
+    /// Shape:  call it where tokio's runtime runs, with I/O and time enabled; it panics elsewhere.
+    /// Errors: what the system says to the address or to an option; a smaller buffer is no error.
+    pub fn bind(address: SocketAddr, options: &Options) -> io::Result<Self> {
+        let family = if address.is_ipv4() { Family::V4 } else { Family::V6 };
+        let wildcard = address.ip().is_unspecified();
+        let dual_stack = family == Family::V6 && wildcard && options.dual_stack;
+
+        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_nonblocking(true)?;
+        if family == Family::V6 {
+            socket.set_only_v6(!dual_stack)?;
+            set_options_v6(socket.as_fd(), wildcard)?;
+        }
+        if family == Family::V4 || dual_stack {
+            // Packet information of IPv4 datagrams comes by the IPv6 option on a dual-stack socket.
+            set_options_v4(socket.as_fd(), wildcard && family == Family::V4)?;
+        }
+        if options.reuse_port {
+            socket.set_reuse_port(true)?;
+        }
+        // The forced options go past `net.core.rmem_max` and `wmem_max`, given CAP_NET_ADMIN.
+        set_buffer(&socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, options.receive_buffer)?;
+        set_buffer(&socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, options.send_buffer)?;
+        socket.bind(&address.into())?;
+
+        let local_addr = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::InvalidInput)?;
+        // The kernel doubles what it is asked for, to pay for its own structures, and tells that.
+        let granted_receive_buffer = socket.recv_buffer_size()? / 2;
+        // Not for writing: a socket registered for that wakes its worker for each datagram that has
+        // left the device, although there nearly always is room. See `Room`.
+        let socket = Rc::new(syscalls::register(socket, Interest::READABLE | Interest::ERROR)?);
+        Ok(Self {
+            incoming: RefCell::new(Incoming::new(Rc::clone(&socket))),
+            socket,
+            room: RefCell::new(Room::Assumed),
+            errors: RefCell::new(Vec::new()),
+            counters: Cell::new(Counters::default()),
+            local_addr,
+            family,
+            granted_receive_buffer,
+        })
+    }
+
+    /// The address it is bound to, with the port it was given.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// How many bytes of receive buffer the system granted, in the measure of [`Options`].
+    pub fn granted_receive_buffer(&self) -> usize {
+        self.granted_receive_buffer
+    }
+
+    /// What it has seen since it was bound.
+    pub fn counters(&self) -> Counters {
+        self.counters.get()
+    }
+
+    /// Waits for a datagram or an ICMP error.
+    ///
+    /// Ready means that [`receive`](Self::receive) and [`receive_errors`](Self::receive_errors) are
+    /// worth a call, both; they may come back empty. It stays ready until both have found nothing
+    /// more. One task waits at a time: the last to poll is woken.
+    /// Errors: the runtime is shutting down.
+    pub fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.errors.borrow().is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        self.incoming.borrow_mut().poll(cx)
+    }
+
+    /// Fills `batch` with what is there, up to [`BATCH`](receive::BATCH) datagrams, and returns how many.
+    ///
+    /// It never waits and, until the runtime has seen something arrive, makes no system call.
+    /// Errors: what the system says; `batch` is then empty. An ICMP error is none, it is kept for
+    /// [`receive_errors`](Self::receive_errors).
+    pub fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
+        batch.length = 0;
+        let mut attempt = 1;
+        loop {
+            // A batch that did not fill up means that the queue was found empty, and `WouldBlock`
+            // tells tokio so without one more call to hear the same. Nothing is missed by it:
+            // readiness is edge-triggered, and what arrives after the kernel's look is a new edge,
+            // seen at the runtime's next turn. A batch is also short when an ICMP error arrives
+            // amidst it and ends it early, with datagrams still queued (`udp_recvmsg` looks for
+            // errors first). But that error is an edge too, after which the runtime asks for the
+            // socket's whole state and learns of the datagrams again.
+            let result = self.socket.try_io(Interest::READABLE, |socket| {
+                batch.length =
+                    syscalls::receive_many(socket.as_fd(), &mut batch.arrivals, &mut batch.bytes, SLOT_SIZE)?;
+                if batch.length < receive::BATCH { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            });
+            match result {
+                Ok(()) => break,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if !raised_by_icmp(&error) => return Err(error),
+                // A storm of them: the datagrams are still there, and it is still ready.
+                Err(_) if attempt == ATTEMPTS => break,
+                Err(_) => {
+                    self.take_errors();
+                    attempt += 1;
+                }
+            }
+        }
+        self.count(|counters| {
+            counters.received += batch.length as u64;
+            counters.truncated += batch.truncated() as u64;
+        });
+        Ok(batch.length)
+    }
+
+    /// Sends all of `batch`, or as much as the kernel takes.
+    ///
+    /// A datagram that cannot be sent goes to `failures` and holds up no other. An ICMP error about
+    /// an earlier datagram, which the kernel reports by failing the next send to any peer, costs
+    /// none: it is kept for [`receive_errors`](Self::receive_errors), and that send is done again.
+    pub fn send(&self, batch: &mut SendBatch, failures: &mut Vec<SendFailure>) -> Progress {
+        let wildcard = self.local_addr.ip().is_unspecified();
+        let mut attempt = 1;
+        while !batch.is_empty() {
+            let (envelopes, bytes) = batch.prepare(self.family, wildcard);
+            match syscalls::send_many(self.socket.as_fd(), envelopes, bytes) {
+                Ok(sent) => {
+                    // Fewer than all: the kernel has kept quiet about why the next one failed. It
+                    // tells when that one is first.
+                    batch.advance(sent);
+                    attempt = 1;
+                    self.count(|counters| counters.sent += sent as u64);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.count(|counters| counters.buffer_full += 1);
+                    *self.room.borrow_mut() = Room::in_buffer(self.socket.get_ref());
+                    return Progress::Blocked;
+                }
+                // Told only to sockets with IP_RECVERR: the device dropped it.
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) && batch.held_up < HELD_UP => {
+                    batch.held_up += 1;
+                    self.count(|counters| counters.device_full += 1);
+                    *self.room.borrow_mut() = Room::in_device();
+                    return Progress::Blocked;
+                }
+                Err(error) => {
+                    // Believed when it comes twice with no ICMP error in between, or all the time.
+                    let taken = self.take_errors();
+                    if attempt < ATTEMPTS && (attempt == 1 || taken > 0) {
+                        attempt += 1;
+                        continue;
+                    }
+                    attempt = 1;
+                    self.count(|counters| counters.failed += 1);
+                    failures.extend(batch.fail(error));
+                }
+            }
+        }
+        batch.clear();
+        Progress::Done
+    }
+
+    /// Waits until a send that was [`Progress::Blocked`] is worth another try; otherwise ready.
+    ///
+    /// Errors: the runtime is shutting down.
+    pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.room.borrow_mut().poll(cx)
+    }
+
+    /// Moves the ICMP errors that are there to `errors`.
+    ///
+    /// It never waits and, until the runtime has seen an error arrive, makes no system call.
+    /// Errors: what the system says. What was moved before stays moved.
+    pub fn receive_errors(&self, errors: &mut Vec<IcmpError>) -> io::Result<()> {
+        // Whatever a send takes off the queue leaves tokio's flag as it is, so the flag is cleared
+        // here, where it is asked for: by `WouldBlock`, once the queue is empty.
+        let result = self.socket.try_io(Interest::ERROR, |_| {
+            if self.take_errors() < ERRORS_AT_ONCE { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+        });
+        errors.append(&mut self.errors.borrow_mut());
+        match result {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Takes entries from the error queue and keeps the ICMP errors among them; returns how many
+    /// entries there were, [`ERRORS_AT_ONCE`] when there may be more.
+    fn take_errors(&self) -> usize {
+        let mut arrival = Arrival::EMPTY;
+        let mut payload = [0; QUOTE_SIZE];
+        let mut kept = self.errors.borrow_mut();
+        for taken in 0..ERRORS_AT_ONCE {
+            // The queue knows no error but being empty.
+            if syscalls::receive_error(self.socket.as_fd(), &mut arrival, &mut payload).is_err() {
+                return taken;
+            }
+            let payload = payload.get(..arrival.length).unwrap_or_default();
+            let Some(error) = IcmpError::decode(&arrival, payload) else { continue };
+            self.count(|counters| counters.icmp += 1);
+            if kept.len() < ERRORS_KEPT {
+                kept.push(error);
+            } else {
+                self.count(|counters| counters.icmp_lost += 1);
+            }
+        }
+        ERRORS_AT_ONCE
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Counters)) {
+        let mut counters = self.counters.get();
+        change(&mut counters);
+        self.counters.set(counters);
+    }
+}
+
+/// Whether a failure to receive may be an ICMP error about a datagram that was sent earlier.
+///
+/// Source: Linux, `icmp_err_convert` and `icmpv6_err_convert`.
+fn raised_by_icmp(error: &io::Error) -> bool {
+    const RAISED: [i32; 11] = [
+        libc::ECONNREFUSED,
+        libc::EHOSTUNREACH,
+        libc::ENETUNREACH,
+        libc::EHOSTDOWN,
+        libc::ENONET,
+        libc::ENOPROTOOPT,
+        libc::EOPNOTSUPP,
+        libc::EACCES,
+        libc::EMSGSIZE,
+        libc::EPROTO,
+        // Not by ICMP, but to be tried again just so.
+        libc::EINTR,
+    ];
+    error.raw_os_error().is_some_and(|code| RAISED.contains(&code))
+}
+
+fn set_options_v4(socket: BorrowedFd<'_>, packet_information: bool) -> io::Result<()> {
+    syscalls::set_option(socket, libc::IPPROTO_IP, libc::IP_RECVERR, 1)?;
+    // No DF bit. By default the kernel sets it and learns the path's MTU from the routers' answers;
+    // each path costs a datagram until it is learnt, or all large ones where a firewall drops the
+    // answers. A proxy has many peers and few datagrams above a common MTU, so routers fragment
+    // those. IPv6 stays at its default, since only we can fragment there: to the MTU that is known.
+    //= https://www.rfc-editor.org/rfc/rfc7252#section-4.6
+    //# Note that CoAP messages that are larger than an IP packet result in undesirable packet
+    //# fragmentation.
+    syscalls::set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DONT)?;
+    if packet_information {
+        syscalls::set_option(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
+    }
+    Ok(())
+}
+
+fn set_options_v6(socket: BorrowedFd<'_>, packet_information: bool) -> io::Result<()> {
+    syscalls::set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1)?;
+    if packet_information {
+        syscalls::set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
+    }
+    Ok(())
+}
+
+fn set_buffer(socket: &Socket, forced: i32, capped: i32, size: usize) -> io::Result<()> {
+    let size = i32::try_from(size).unwrap_or(i32::MAX);
+    syscalls::set_option(socket.as_fd(), libc::SOL_SOCKET, forced, size)
+        .or_else(|_| syscalls::set_option(socket.as_fd(), libc::SOL_SOCKET, capped, size))
+}
+
+#[cfg(test)]
+mod tests;

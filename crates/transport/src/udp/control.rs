@@ -1,0 +1,119 @@
+//! Control messages as the kernel lays them out: `size_t` length, two `int`s, data, padding.
+//!
+//! Written out in bytes rather than with the `CMSG_*` macros, so that it needs no `unsafe`. The
+//! layout is the kernel's and the same under every C library.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::sockaddr::{Family, unmapped};
+
+/// Room for the most that can come at once: `IPV6_RECVERR` with its offender, and `IPV6_PKTINFO`.
+pub(crate) const CONTROL_SIZE: usize = space(16 + 28) + space(20);
+/// Room for the source address of one datagram: `IPV6_PKTINFO`.
+pub(crate) const SOURCE_SIZE: usize = space(20);
+
+const WORD: usize = size_of::<usize>();
+const HEADER: usize = WORD + 8;
+
+const fn space(data: usize) -> usize {
+    HEADER + data.next_multiple_of(WORD)
+}
+
+/// One control message.
+pub(super) struct Message<'c> {
+    pub(super) level: i32,
+    pub(super) kind: i32,
+    pub(super) data: &'c [u8],
+}
+
+/// The messages in `control`, up to the first that is not whole.
+pub(super) fn messages(mut control: &[u8]) -> impl Iterator<Item = Message<'_>> {
+    std::iter::from_fn(move || {
+        let length = usize::from_ne_bytes(*control.first_chunk()?);
+        let level = i32::from_ne_bytes(*control.get(WORD..)?.first_chunk()?);
+        let kind = i32::from_ne_bytes(*control.get(WORD + 4..)?.first_chunk()?);
+        let data = control.get(HEADER..length)?;
+        control = control.get(length.next_multiple_of(WORD)..).unwrap_or_default();
+        Some(Message { level, kind, data })
+    })
+}
+
+/// The local address a datagram was sent to.
+///
+/// For a multicast datagram that is the group. For a broadcast it is this host's own address on that
+/// network: a reply can leave from it.
+pub(super) fn destination(control: &[u8]) -> Option<IpAddr> {
+    messages(control).find_map(|message| match (message.level, message.kind) {
+        // in_pktinfo { ipi_ifindex, ipi_spec_dst, ipi_addr }
+        (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+            let own: [u8; 4] = *message.data.get(4..)?.first_chunk()?;
+            let written: [u8; 4] = *message.data.get(8..)?.first_chunk()?;
+            let written = Ipv4Addr::from(written);
+            Some(IpAddr::V4(if written.is_multicast() { written } else { Ipv4Addr::from(own) }))
+        }
+        // in6_pktinfo { ipi6_addr, ipi6_ifindex }
+        (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+            let octets: [u8; 16] = *message.data.first_chunk()?;
+            Some(unmapped(Ipv6Addr::from(octets)))
+        }
+        _ => None,
+    })
+}
+
+/// Writes the control message that makes a datagram leave from `source`; returns its length.
+///
+/// Shape: `scope` is the interface of a link-local destination, 0 for any other.
+pub(super) fn encode_source(
+    source: IpAddr,
+    scope: u32,
+    family: Family,
+    control: &mut [u8; SOURCE_SIZE],
+) -> usize {
+    *control = [0; SOURCE_SIZE];
+    let (level, kind, data) = match (source, family) {
+        (IpAddr::V4(source), Family::V4) => {
+            control[HEADER + 4..HEADER + 8].copy_from_slice(&source.octets());
+            (libc::IPPROTO_IP, libc::IP_PKTINFO, 12)
+        }
+        (source, Family::V4 | Family::V6) => {
+            let octets = match source {
+                IpAddr::V4(source) => source.to_ipv6_mapped().octets(),
+                IpAddr::V6(source) => source.octets(),
+            };
+            control[HEADER..HEADER + 16].copy_from_slice(&octets);
+            control[HEADER + 16..HEADER + 20].copy_from_slice(&scope.to_ne_bytes());
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, 20)
+        }
+    };
+    control[..WORD].copy_from_slice(&(HEADER + data).to_ne_bytes());
+    control[WORD..WORD + 4].copy_from_slice(&level.to_ne_bytes());
+    control[WORD + 4..HEADER].copy_from_slice(&kind.to_ne_bytes());
+    space(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_of_ipv6_sockets_reads_back_as_the_destination() {
+        for address in ["2001:db8::1", "192.0.2.1"] {
+            let address: IpAddr = address.parse().expect("an address");
+            let mut control = [0; SOURCE_SIZE];
+            let length = encode_source(address, 0, Family::V6, &mut control);
+            assert_eq!(destination(&control[..length]), Some(address));
+        }
+    }
+
+    #[test]
+    fn broken_control_messages_end_the_list() {
+        let mut control = [0; SOURCE_SIZE];
+        let length = encode_source(IpAddr::V6(Ipv6Addr::LOCALHOST), 0, Family::V6, &mut control);
+        assert_eq!(messages(&control[..length]).count(), 1);
+        assert_eq!(messages(&control[..HEADER + 19]).count(), 0);
+        for claimed in [0, HEADER - 1, usize::MAX, length + 1] {
+            control[..WORD].copy_from_slice(&claimed.to_ne_bytes());
+            assert_eq!(messages(&control[..length]).count(), 0, "a claimed length of {claimed}");
+        }
+    }
+}

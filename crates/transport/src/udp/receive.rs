@@ -1,0 +1,127 @@
+//! Datagrams that came in, up to [`BATCH`] in one system call.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use super::control::{self, CONTROL_SIZE};
+use super::sockaddr::{self, NAME_SIZE};
+
+/// How many datagrams one system call moves at most.
+///
+/// The gain of batching is all but complete at 32; 64 costs nothing more but 128 KiB of slots.
+pub const BATCH: usize = 64;
+
+/// The longest datagram that is received whole, in bytes.
+///
+/// CoAP without a known path MTU stays below 1152 bytes (RFC 7252 §4.6), and an Ethernet frame holds
+/// 1500, so two slots to a page hold all that is legitimate, and all slots stay in the L2 cache;
+/// slots of 64 KiB would be 4 MiB. What is longer arrives cut and marked, so that the caller can
+/// still read its header and answer it.
+pub const SLOT_SIZE: usize = 2048;
+
+/// What the kernel tells of one message next to its bytes.
+pub(crate) struct Arrival {
+    pub(crate) name: [u8; NAME_SIZE],
+    pub(crate) name_length: usize,
+    pub(crate) control: [u8; CONTROL_SIZE],
+    pub(crate) control_length: usize,
+    pub(crate) length: usize,
+    pub(crate) flags: i32,
+}
+
+impl Arrival {
+    pub(crate) const EMPTY: Self = Self {
+        name: [0; NAME_SIZE],
+        name_length: 0,
+        control: [0; CONTROL_SIZE],
+        control_length: 0,
+        length: 0,
+        flags: 0,
+    };
+
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        sockaddr::decode(self.name.get(..self.name_length)?)
+    }
+
+    fn truncated(&self) -> bool {
+        self.flags & libc::MSG_TRUNC != 0
+    }
+
+    pub(super) fn control(&self) -> &[u8] {
+        self.control.get(..self.control_length).unwrap_or_default()
+    }
+}
+
+/// Room for [`BATCH`] datagrams, made once and filled again and again.
+///
+/// One serves all sockets of a worker, one after the other.
+pub struct ReceiveBatch {
+    pub(super) arrivals: Box<[Arrival]>,
+    pub(super) bytes: Box<[u8]>,
+    pub(super) length: usize,
+}
+
+impl ReceiveBatch {
+    /// Makes an empty batch; it allocates 128 KiB of slots and nothing later.
+    pub fn new() -> Self {
+        Self {
+            arrivals: (0..BATCH).map(|_| Arrival::EMPTY).collect(),
+            bytes: vec![0; BATCH * SLOT_SIZE].into_boxed_slice(),
+            length: 0,
+        }
+    }
+
+    /// How many datagrams the last receive left here, 0 to [`BATCH`].
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether the last receive found nothing.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    pub(super) fn truncated(&self) -> usize {
+        self.arrivals.iter().take(self.length).filter(|arrival| arrival.truncated()).count()
+    }
+
+    /// The datagrams of the last receive, in their order of arrival.
+    pub fn iter(&self) -> impl Iterator<Item = Received<'_>> {
+        let slots = self.arrivals.iter().zip(self.bytes.chunks_exact(SLOT_SIZE));
+        slots.take(self.length).filter_map(|(arrival, slot)| {
+            Some(Received {
+                // Always there: the kernel names the sender of every datagram of our two families.
+                from: arrival.address()?,
+                to: control::destination(arrival.control()),
+                datagram: slot.get(..arrival.length)?,
+                truncated: arrival.truncated(),
+            })
+        })
+    }
+}
+
+impl Default for ReceiveBatch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for ReceiveBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReceiveBatch").field("length", &self.length).finish_non_exhaustive()
+    }
+}
+
+/// One datagram that came in.
+#[derive(Clone, Copy, Debug)]
+pub struct Received<'b> {
+    /// The sender: IPv4 unmapped, no flow label, a scope id only on link-local addresses.
+    pub from: SocketAddr,
+    /// The local address it was sent to, a multicast group included; `None` unless the socket is
+    /// bound to a wildcard address, since any other socket knows.
+    pub to: Option<IpAddr>,
+    /// Its payload, or the first [`SLOT_SIZE`] bytes of it.
+    pub datagram: &'b [u8],
+    /// Whether it was longer than that: the rest is gone.
+    pub truncated: bool,
+}

@@ -1,0 +1,418 @@
+//! Real sockets, on loopback only. Each wait is for readiness and ends after [`LONGEST`].
+
+use std::future::poll_fn;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket as StdSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::icmp::{IcmpCode, Unreachable};
+use super::*;
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+const LONGEST: Duration = Duration::from_secs(5);
+const V4: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+const V6: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 0);
+const ANY_V4: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+const ANY_V6: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
+
+fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
+    UdpSocket::bind(address, &Options::default())
+}
+
+fn bind_dual() -> io::Result<UdpSocket> {
+    UdpSocket::bind(ANY_V6, &Options { dual_stack: true, ..Options::default() })
+}
+
+/// A peer that is not of this crate.
+fn peer(address: SocketAddr) -> io::Result<StdSocket> {
+    let peer = StdSocket::bind(address)?;
+    peer.set_read_timeout(Some(LONGEST))?;
+    Ok(peer)
+}
+
+/// Where nobody listens: a port below the ephemeral ones, which no other test is given.
+const DEAD_V4: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+const DEAD_V6: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 1);
+
+fn at(ip: impl Into<IpAddr>, socket: &UdpSocket) -> SocketAddr {
+    SocketAddr::new(ip.into(), socket.local_addr().port())
+}
+
+async fn ready(socket: &UdpSocket) -> io::Result<()> {
+    timeout(LONGEST, poll_fn(|cx| socket.poll_ready(cx))).await?
+}
+
+async fn is_quiet(socket: &UdpSocket) -> bool {
+    // One turn of the runtime tells it all that the kernel knows already.
+    tokio::task::yield_now().await;
+    poll_fn(|cx| Poll::Ready(socket.poll_ready(cx).is_pending())).await
+}
+
+async fn receive(socket: &UdpSocket, batch: &mut ReceiveBatch) -> io::Result<usize> {
+    loop {
+        ready(socket).await?;
+        let count = socket.receive(batch)?;
+        if count > 0 {
+            return Ok(count);
+        }
+    }
+}
+
+async fn receive_errors(socket: &UdpSocket, count: usize) -> io::Result<Vec<IcmpError>> {
+    let mut errors = Vec::new();
+    while errors.len() < count {
+        ready(socket).await?;
+        socket.receive_errors(&mut errors)?;
+    }
+    Ok(errors)
+}
+
+/// Sends datagrams of which none may fail.
+fn send(socket: &UdpSocket, datagrams: &[(SocketAddr, Option<IpAddr>, &[u8])]) {
+    let mut batch = SendBatch::new(datagrams.len());
+    for (to, from, datagram) in datagrams {
+        batch.push(*to, *from, datagram);
+    }
+    let mut failures = Vec::new();
+    assert_eq!(socket.send(&mut batch, &mut failures), Progress::Done);
+    assert!(failures.is_empty(), "{failures:?}");
+    assert!(batch.is_empty());
+}
+
+async fn answers_a_datagram(address: SocketAddr) -> Outcome {
+    let server = bind(address)?;
+    let client = peer(address)?;
+    client.send_to(b"ping", server.local_addr())?;
+
+    let mut batch = ReceiveBatch::new();
+    assert_eq!(receive(&server, &mut batch).await?, 1);
+    let received = batch.iter().next().expect("one datagram");
+    assert_eq!((received.from, received.to), (client.local_addr()?, None));
+    assert_eq!((received.datagram, received.truncated), (&b"ping"[..], false));
+    assert_eq!(server.receive(&mut batch)?, 0, "nothing is left");
+    assert!(is_quiet(&server).await);
+
+    send(&server, &[(client.local_addr()?, None, b"pong")]);
+    let mut buffer = [0; 8];
+    assert_eq!(client.recv_from(&mut buffer)?, (4, server.local_addr()));
+    assert_eq!(&buffer[..4], b"pong");
+    assert_eq!(server.counters(), Counters { received: 1, sent: 1, ..Counters::default() });
+    Ok(())
+}
+
+#[tokio::test]
+async fn answers_a_datagram_over_ipv4() -> Outcome {
+    answers_a_datagram(V4).await
+}
+
+#[tokio::test]
+async fn answers_a_datagram_over_ipv6() -> Outcome {
+    answers_a_datagram(V6).await
+}
+
+/// Asks `server` at `ip` and expects the answer from there: a connected client drops any other.
+async fn answers_from(server: &UdpSocket, client: SocketAddr, ip: IpAddr) -> Outcome {
+    let client = peer(client)?;
+    client.connect(at(ip, server))?;
+    client.send(b"ping")?;
+    let mut batch = ReceiveBatch::new();
+    receive(server, &mut batch).await?;
+    let received = batch.iter().next().expect("one datagram");
+    assert_eq!((received.from, received.to), (client.local_addr()?, Some(ip)));
+    send(server, &[(received.from, received.to, b"pong")]);
+    assert_eq!(client.recv(&mut [0; 8])?, 4);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_wildcard_socket_answers_from_the_address_it_was_asked_at() -> Outcome {
+    answers_from(&bind(ANY_V4)?, V4, "127.0.0.7".parse()?).await?;
+    answers_from(&bind(ANY_V6)?, V6, V6.ip()).await
+}
+
+#[tokio::test]
+async fn a_dual_stack_socket_tells_ipv4_addresses_unmapped() -> Outcome {
+    let server = bind_dual()?;
+    answers_from(&server, V4, "127.0.0.7".parse()?).await?;
+    answers_from(&server, V6, V6.ip()).await
+}
+
+#[tokio::test]
+async fn an_ipv6_socket_takes_ipv4_only_when_told() -> Outcome {
+    let only_v6 = bind(ANY_V6)?;
+    assert!(only_v6.socket.get_ref().only_v6()?);
+    assert!(!bind_dual()?.socket.get_ref().only_v6()?);
+    let one_address = UdpSocket::bind(V6, &Options { dual_stack: true, ..Options::default() })?;
+    assert!(one_address.socket.get_ref().only_v6()?, "there is no IPv4 at ::1");
+
+    let mut batch = SendBatch::new(1);
+    batch.push("127.0.0.1:5683".parse()?, None, b"x");
+    let mut failures = Vec::new();
+    assert_eq!(only_v6.send(&mut batch, &mut failures), Progress::Done);
+    assert_eq!(failures.len(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_group_or_broadcast_address_is_no_source() -> Outcome {
+    let server = bind(ANY_V4)?;
+    let client = peer(V4)?;
+    let group: IpAddr = "224.0.1.187".parse()?;
+    let broadcast: IpAddr = "255.255.255.255".parse()?;
+    send(
+        &server,
+        &[(client.local_addr()?, Some(group), b"a"), (client.local_addr()?, Some(broadcast), b"b")],
+    );
+    assert_eq!(client.recv(&mut [0; 8])?, 1);
+    assert_eq!(client.recv(&mut [0; 8])?, 1);
+    Ok(())
+}
+
+async fn reports_a_dead_port(socket: &UdpSocket, dead: SocketAddr) -> Outcome {
+    let mut datagram = [7; 100];
+    datagram[..4].copy_from_slice(b"\x41\x01\x12\x34");
+    send(socket, &[(dead, None, &datagram)]);
+    let errors = receive_errors(socket, 1).await?;
+    let [error] = errors.as_slice() else { panic!("one error: {errors:?}") };
+    assert_eq!(error.destination, dead);
+    assert_eq!(error.code, IcmpCode::Unreachable(Unreachable::Port));
+    assert_eq!(error.payload(), &datagram[..64]);
+    assert!(is_quiet(socket).await, "no error is left to wake for");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_icmp_error_names_the_port_and_quotes_the_datagram() -> Outcome {
+    reports_a_dead_port(&bind(V4)?, DEAD_V4).await?;
+    reports_a_dead_port(&bind(V6)?, DEAD_V6).await?;
+    reports_a_dead_port(&bind(ANY_V4)?, DEAD_V4).await?;
+    let dual = bind_dual()?;
+    reports_a_dead_port(&dual, DEAD_V4).await?;
+    reports_a_dead_port(&dual, DEAD_V6).await?;
+    assert_eq!(dual.counters().icmp, 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_error_about_one_peer_costs_no_other_its_datagram() -> Outcome {
+    let socket = bind(V4)?;
+    let (dead, alive) = (DEAD_V4, peer(V4)?);
+    // On loopback the error is there before the next datagram: within one batch, and between two.
+    send(&socket, &[(dead, None, b"1"), (alive.local_addr()?, None, b"2"), (dead, None, b"3")]);
+    send(&socket, &[(alive.local_addr()?, None, b"4")]);
+    let mut buffer = [0; 8];
+    for expected in [b'2', b'4'] {
+        assert_eq!(alive.recv(&mut buffer)?, 1);
+        assert_eq!(buffer[0], expected);
+    }
+    let errors = receive_errors(&socket, 2).await?;
+    assert_eq!(errors.iter().map(IcmpError::payload).collect::<Vec<_>>(), [b"1", b"3"]);
+    assert!(is_quiet(&socket).await);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_error_does_not_get_in_the_way_of_receiving() -> Outcome {
+    let socket = bind(V4)?;
+    let client = peer(V4)?;
+    send(&socket, &[(DEAD_V4, None, b"lost")]);
+    client.send_to(b"ping", socket.local_addr())?;
+    let mut batch = ReceiveBatch::new();
+    assert_eq!(receive(&socket, &mut batch).await?, 1);
+    assert_eq!(receive_errors(&socket, 1).await?.len(), 1);
+    assert!(is_quiet(&socket).await);
+    Ok(())
+}
+
+/// Errors that arrive amidst a batch end it early. If that were taken for an empty queue, what is
+/// left there would wait for the next datagram, which here comes only after all have been received.
+#[tokio::test]
+async fn errors_amidst_a_batch_leave_no_datagram_behind() -> Outcome {
+    const ROUNDS: usize = 500;
+    const BURST: usize = 40;
+    let socket = bind(V4)?;
+    let client = peer(V4)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let storm = {
+        let (socket, stop) = (socket.socket.get_ref().try_clone()?, Arc::clone(&stop));
+        thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                // It fails whenever the last error is still pending, which is what we are after.
+                let _ = socket.send_to(b"lost", &DEAD_V4.into());
+            }
+        })
+    };
+    let (mut batch, mut errors) = (ReceiveBatch::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        for _ in 0..BURST {
+            client.send_to(b"x", socket.local_addr())?;
+        }
+        let mut count = 0;
+        while count < BURST {
+            ready(&socket).await?;
+            count += socket.receive(&mut batch)?;
+            socket.receive_errors(&mut errors)?;
+            errors.clear();
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    storm.join().expect("it does not panic");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_failing_datagram_is_named_and_holds_up_no_other() -> Outcome {
+    let socket = bind(V4)?;
+    let alive = peer(V4)?;
+    let too_long = vec![0; 65_535];
+    let mut batch = SendBatch::new(4);
+    batch.push(alive.local_addr()?, None, b"1");
+    batch.push(alive.local_addr()?, None, &too_long);
+    batch.push("[::1]:5683".parse()?, None, b"3");
+    batch.push(alive.local_addr()?, None, b"4");
+    let mut failures = Vec::new();
+    assert_eq!(socket.send(&mut batch, &mut failures), Progress::Done);
+    let codes: Vec<_> = failures.iter().map(|f| (f.index, f.error.raw_os_error())).collect();
+    assert_eq!(codes, [(1, Some(libc::EMSGSIZE)), (2, Some(libc::EAFNOSUPPORT))]);
+    assert_eq!(alive.recv(&mut [0; 8])?, 1);
+    assert_eq!(alive.recv(&mut [0; 8])?, 1);
+    assert_eq!((socket.counters().sent, socket.counters().failed), (2, 2));
+    Ok(())
+}
+
+#[tokio::test]
+async fn batches_may_be_longer_than_one_system_call() -> Outcome {
+    const COUNT: u16 = 200;
+    let (client, server) = (bind(V4)?, bind(V4)?);
+    let mut outgoing = SendBatch::new(COUNT.into());
+    for number in 0..COUNT {
+        assert!(!outgoing.is_full());
+        outgoing.push(server.local_addr(), None, &number.to_be_bytes());
+    }
+    assert!(outgoing.is_full());
+    let mut failures = Vec::new();
+    assert_eq!(client.send(&mut outgoing, &mut failures), Progress::Done);
+    assert!(failures.is_empty() && outgoing.is_empty() && !outgoing.is_full());
+
+    let mut batch = ReceiveBatch::new();
+    let (mut numbers, mut sizes) = (Vec::new(), Vec::new());
+    while numbers.len() < COUNT.into() {
+        sizes.push(receive(&server, &mut batch).await?);
+        numbers.extend(batch.iter().map(|r| u16::from_be_bytes(r.datagram.try_into().expect("two bytes"))));
+    }
+    assert_eq!(sizes, [64, 64, 64, 8]);
+    assert!(numbers.into_iter().eq(0..COUNT), "in order");
+    assert!(is_quiet(&server).await);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_datagram_longer_than_a_slot_arrives_cut_and_marked() -> Outcome {
+    let server = bind(V4)?;
+    let client = peer(V4)?;
+    for length in [SLOT_SIZE, SLOT_SIZE + 1, 60_000, 0] {
+        client.send_to(&vec![1; length], server.local_addr())?;
+    }
+    let mut batch = ReceiveBatch::new();
+    assert_eq!(receive(&server, &mut batch).await?, 4);
+    let seen: Vec<_> = batch.iter().map(|r| (r.datagram.len(), r.truncated)).collect();
+    assert_eq!(seen, [(SLOT_SIZE, false), (SLOT_SIZE, true), (SLOT_SIZE, true), (0, false)]);
+    assert_eq!(server.counters().truncated, 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn sockets_share_a_port_only_when_both_want_to() -> Outcome {
+    let shared = Options { reuse_port: true, ..Options::default() };
+    let first = UdpSocket::bind(V4, &shared)?;
+    UdpSocket::bind(first.local_addr(), &shared)?;
+    let refused = bind(first.local_addr()).expect_err("it is taken");
+    assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
+    Ok(())
+}
+
+#[tokio::test]
+async fn tells_the_buffer_it_was_granted() -> Outcome {
+    let socket = UdpSocket::bind(V4, &Options { receive_buffer: 65_536, ..Options::default() })?;
+    assert_eq!(socket.granted_receive_buffer(), 65_536);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_socket_that_is_not_blocked_is_writable() -> Outcome {
+    let socket = bind(V4)?;
+    timeout(LONGEST, poll_fn(|cx| socket.poll_writable(cx))).await??;
+    Ok(())
+}
+
+/// A full buffer and a full device need a slow device: run it as
+/// `unshare -rn sh -c 'ip link set lo up; tc qdisc add dev lo root tbf rate 8mbit burst 4k limit 16k; …'`.
+/// With `limit 1m` it is the buffer that is full first.
+#[tokio::test]
+#[ignore = "needs a slow loopback device"]
+async fn a_blocked_batch_is_sent_in_the_end() -> Outcome {
+    const COUNT: usize = 300;
+    let socket = UdpSocket::bind(V4, &Options { send_buffer: 65_536, ..Options::default() })?;
+    let server = bind(V4)?;
+    // An ICMP error must not make the wait for room a busy one.
+    send(&socket, &[(DEAD_V4, None, b"lost")]);
+    assert_eq!(receive_errors(&socket, 1).await?.len(), 1);
+    let mut batch = SendBatch::new(COUNT);
+    for _ in 0..COUNT {
+        batch.push(server.local_addr(), None, &[0; 1000]);
+    }
+    let (mut failures, mut blocked) = (Vec::new(), 0_u32);
+    while socket.send(&mut batch, &mut failures) == Progress::Blocked {
+        blocked += 1;
+        timeout(LONGEST, poll_fn(|cx| socket.poll_writable(cx))).await??;
+    }
+    assert!(failures.is_empty(), "{failures:?}");
+    assert!((1..1000).contains(&blocked), "blocked {blocked} times");
+    let mut incoming = ReceiveBatch::new();
+    while server.counters().received < COUNT as u64 {
+        receive(&server, &mut incoming).await?;
+    }
+    println!("blocked {blocked} times: {:?}", socket.counters());
+    Ok(())
+}
+#[tokio::test]
+async fn adhoc_write_closed() -> Outcome {
+    let socket = bind(V4)?;
+    let second = syscalls::register(socket.socket.get_ref().try_clone()?, Interest::WRITABLE)?;
+    let mut guard = second.writable().await?;
+    guard.clear_ready(); drop(guard);
+    let quiet = poll_fn(|cx| Poll::Ready(second.poll_write_ready(cx).is_pending())).await;
+    println!("cleared before error: pending={quiet}");
+    send(&socket, &[(DEAD_V4, None, b"x")]);
+    receive_errors(&socket, 1).await?;
+    for _ in 0..3 {
+        let mut guard = timeout(LONGEST, second.writable()).await??;
+        println!("after error: {:?}", guard.ready());
+        guard.clear_ready(); drop(guard);
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+#[tokio::test]
+async fn adhoc_speed() -> Outcome {
+    for interest in [Interest::READABLE, Interest::READABLE | Interest::WRITABLE] {
+        let (a, b) = (bind(V4)?, bind(V4)?);
+        let _second = syscalls::register(a.socket.get_ref().try_clone()?, interest)?;
+        let mut out = SendBatch::new(64); let mut batch = ReceiveBatch::new(); let mut failures = vec![];
+        for size in [1usize, 8, 64] {
+            let t = std::time::Instant::now(); let n = 200_000 / size.max(4);
+            for _ in 0..n {
+                for _ in 0..size { out.push(b.local_addr(), None, &[0; 80]); }
+                assert_eq!(a.send(&mut out, &mut failures), Progress::Done);
+                let mut got = 0; while got < size { got += receive(&b, &mut batch).await?; std::hint::black_box(batch.iter().map(|r| r.datagram.len()).sum::<usize>()); }
+            }
+            println!("{interest:?} batch {size}: {:.2} us per datagram send+receive", t.elapsed().as_secs_f64()*1e6/(n*size) as f64);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! The process under test.
+
+use std::env;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
+
+use crate::process::{Family, Process, free_port};
+
+/// A running `coapway serve` that listens on both loopback addresses.
+pub struct Proxy {
+    process: Process,
+    port: u16,
+}
+
+impl Proxy {
+    /// Starts a forward proxy; `settings` are `--set` arguments.
+    pub fn forward(settings: &[&str]) -> Self {
+        Self::start(&[], settings)
+    }
+
+    /// Starts a reverse proxy for the origin at `origin`.
+    pub fn reverse(origin: SocketAddr, settings: &[&str]) -> Self {
+        Self::start(&["--reverse", &format!("coap://{origin}")], settings)
+    }
+
+    /// Where it listens.
+    pub fn address(&self, family: Family) -> SocketAddr {
+        family.address(self.port)
+    }
+
+    fn start(arguments: &[&str], settings: &[&str]) -> Self {
+        let port = free_port();
+        let mut command = Command::new(binary());
+        command.arg("serve").args(["--admin", "off", "--record", "off", "--log", "-"]).args(arguments);
+        for family in Family::ALL {
+            command.args(["--listen", &format!("coap://{}", family.address(port))]);
+        }
+        for setting in settings {
+            command.args(["--set", setting]);
+        }
+        let mut process = Process::start("coapway serve", &mut command);
+        process.wait_until_it_answers(&Family::ALL.map(|family| family.address(port)));
+        Self { process, port }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            let output = self.process.output();
+            let complaint = output
+                .lines()
+                .find(|line| ["panicked at", " ERROR ", "\"ERROR\""].iter().any(|word| line.contains(word)));
+            assert_eq!(complaint, None, "coapway complained");
+        }
+    }
+}
+
+/// Runs `coapway` with these arguments to its end.
+pub fn run(arguments: &[&str]) -> Output {
+    Command::new(binary()).args(arguments).stdin(Stdio::null()).output().expect("the binary can be started")
+}
+
+/// What `coapway check --dump` prints under these `--set` arguments.
+pub fn dump(settings: &[&str]) -> String {
+    let mut arguments = vec!["check", "--dump"];
+    for setting in settings {
+        arguments.extend(["--set", setting]);
+    }
+    let output = run(&arguments);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "check fails: {text}{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+/// The duration that a dump gives for a dotted key, whether as `table.key` or as `key` below `[table]`.
+pub fn duration_in(dump: &str, dotted: &str) -> Duration {
+    let (table, key) = dotted.rsplit_once('.').unwrap_or(("", dotted));
+    let mut here = String::new();
+    for line in dump.lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
+            name.trim_matches('[').clone_into(&mut here);
+        }
+        let mut words = line.split(['=', ' ', '\t', ':', '|', '`']).filter(|word| !word.is_empty());
+        let name = words.next().unwrap_or_default();
+        if (name == dotted || (name == key && here == table))
+            && let Some(duration) = words.find_map(|word| parse_duration(word.trim_matches(['"', ','])))
+        {
+            return duration;
+        }
+    }
+    panic!("no duration for {dotted} in this dump:\n{dump}")
+}
+
+fn parse_duration(text: &str) -> Option<Duration> {
+    let digits = text.find(|symbol: char| !symbol.is_ascii_digit() && symbol != '.')?;
+    let (number, unit) = text.split_at(digits);
+    let seconds = match unit {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "min" | "m" => 60.0,
+        _ => return None,
+    };
+    Some(Duration::from_secs_f64(number.parse::<f64>().ok()? * seconds))
+}
+
+/// The binary: `COAPWAY_BIN`, or the one beside the test executable, brought up to date once per process.
+fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| env::var_os("COAPWAY_BIN").map_or_else(build, PathBuf::from))
+}
+
+fn build() -> PathBuf {
+    let executable = env::current_exe().expect("the running executable has a path");
+    let profile_folder = executable.ancestors().nth(2).expect("tests run from PROFILE/deps");
+    let target_folder = profile_folder.parent().expect("a profile lies in the target folder");
+    let profile = match profile_folder.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(name) => name,
+    };
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--quiet", "--package", "coapway-daemon", "--bin", "coapway", "--profile", profile])
+        .arg("--target-dir")
+        .arg(target_folder)
+        .current_dir(crate::peers::workspace())
+        .status()
+        .expect("cargo can be started");
+    assert!(status.success(), "coapway does not build");
+    profile_folder.join(format!("coapway{}", env::consts::EXE_SUFFIX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_a_duration_in_either_form_of_a_dump() {
+        let expected = Duration::from_millis(1500);
+        assert_eq!(duration_in("upstream.max_wait = \"1.5s\"  # from --set", "upstream.max_wait"), expected);
+        assert_eq!(duration_in("upstream.max_wait  1500ms  --set", "upstream.max_wait"), expected);
+        let file = "[downstream]\nmax_wait = \"10s\"\n[upstream]\nmax_wait = \"1.5s\"";
+        assert_eq!(duration_in(file, "upstream.max_wait"), expected);
+    }
+}
