@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let (per_forward, functions) = outcome?;
     println!("{}: {per_forward:.0} instructions of user code per forward\n", proxy.name);
     println!("| instructions | share | function |\n|--:|--:|:--|");
-    for (name, count) in functions.iter().take(args.top) {
+    for (name, count) in functions.iter().take(args.top).filter(|(_, count)| *count >= 1.0) {
         println!("| {count:.0} | {:.1} % | `{name}` |", 100.0 * count / per_forward);
     }
     match args.at_most {

@@ -20,6 +20,9 @@ pub(crate) struct Args {
     /// Ends by itself after so many seconds.
     #[arg(long, default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
+    /// Answer every N-th request with the name of the one before: a load must notice that.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    confuse: Option<u32>,
 }
 
 /// Answers until the time is over.
@@ -30,15 +33,26 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let end = clock::now() + Duration::from_secs(args.seconds);
     let mut buffer = [0; 2048];
     let mut reply = Vec::with_capacity(2048);
+    let mut earlier = Vec::new();
     let mut served = 0_u32;
     loop {
         match socket.recv_from(&mut buffer) {
             Ok((length, from)) => {
-                if answer(buffer.get(..length).unwrap_or_default(), &mut reply) {
+                served = served.wrapping_add(1);
+                let request = Message::parse(buffer.get(..length).unwrap_or_default());
+                if let Some(request) = request
+                    && answer(&request, &mut reply)
+                {
+                    if args.confuse.is_some_and(|each| served.is_multiple_of(each)) {
+                        coap::write_reply(&mut reply, &request, CONTENT, &earlier);
+                    }
                     // A full send buffer is a lost datagram, and the client repeats its request.
                     let _lost = socket.send_to(&reply, from);
+                    if args.confuse.is_some() {
+                        earlier.clear();
+                        earlier.extend(request.last_segment.unwrap_or_default());
+                    }
                 }
-                served = served.wrapping_add(1);
                 // One look at the clock in a thousand requests is enough.
                 if served.is_multiple_of(1024) && clock::now() >= end {
                     return Ok(());
@@ -59,16 +73,15 @@ fn is_quiet(error: &io::Error) -> bool {
     [ConnectionRefused, Interrupted, TimedOut, WouldBlock].contains(&error.kind())
 }
 
-/// Puts the reply to `datagram` into `reply`; false when there is nothing to say.
-fn answer(datagram: &[u8], reply: &mut Vec<u8>) -> bool {
-    let Some(request) = Message::parse(datagram) else { return false };
+/// Puts the reply to `request` into `reply`; false when there is nothing to say.
+fn answer(request: &Message<'_>, reply: &mut Vec<u8>) -> bool {
     match (request.kind, request.code, request.last_segment) {
-        (CON, GET, Some(name)) => coap::write_reply(reply, &request, CONTENT, name),
+        (CON, GET, Some(name)) => coap::write_reply(reply, request, CONTENT, name),
         (CON, EMPTY, _) => {
             reply.clear();
             reply.extend(coap::empty(RST, request.message_id));
         }
-        (CON, ..) => coap::write_reply(reply, &request, NOT_FOUND, &[]),
+        (CON, ..) => coap::write_reply(reply, request, NOT_FOUND, &[]),
         _ => return false,
     }
     true
@@ -79,22 +92,24 @@ mod tests {
     use super::*;
     use crate::coap::ACK;
 
+    fn reply_to(datagram: &[u8]) -> Option<Vec<u8>> {
+        let mut reply = Vec::new();
+        let request = Message::parse(datagram).expect("a message");
+        answer(&request, &mut reply).then_some(reply)
+    }
+
     #[test]
     fn echoes_the_last_segment() {
-        let (mut request, mut reply) = (Vec::new(), Vec::new());
+        let mut request = Vec::new();
         coap::write_get(&mut request, 9, *b"toke", b"coap://h/a/0123");
-        assert!(answer(&request, &mut reply));
+        let reply = reply_to(&request).expect("a reply");
         let reply = Message::parse(&reply).expect("a message");
         assert_eq!((reply.code, reply.message_id, reply.payload), (CONTENT, 9, &b"0123"[..]));
     }
 
     #[test]
-    fn resets_a_ping_and_ignores_the_rest() {
-        let mut reply = Vec::new();
-        assert!(answer(&coap::empty(CON, 5), &mut reply));
-        assert_eq!(reply, coap::empty(RST, 5));
-        for datagram in [&coap::empty(ACK, 5)[..], b"nonsense"] {
-            assert!(!answer(datagram, &mut reply));
-        }
+    fn resets_a_ping_and_ignores_an_acknowledgement() {
+        assert_eq!(reply_to(&coap::empty(CON, 5)), Some(coap::empty(RST, 5).to_vec()));
+        assert_eq!(reply_to(&coap::empty(ACK, 5)), None);
     }
 }

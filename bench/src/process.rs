@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::coap::{self, CONTENT, Message};
+use crate::coap::{self, ACK, CON, CONTENT, EMPTY, Message};
 use crate::{clock, sys};
 
 /// A process that this one started; dropping it ends the process.
@@ -99,8 +99,18 @@ fn forwards(proxy: SocketAddr, origin: SocketAddr) -> Result<bool> {
     coap::write_get(&mut datagram, message_id, *b"rdy?", uri.as_bytes());
     let mut buffer = [0; 2048];
     // An unreachable port shows as an error of either call, and means: not yet.
-    let Ok(length) = socket.send(&datagram).and_then(|_| socket.recv(&mut buffer)) else { return Ok(false) };
-    let answer = buffer.get(..length).and_then(Message::parse);
-    Ok(answer
-        .is_some_and(|answer| answer.code == CONTENT && answer.payload == message_id.to_string().as_bytes()))
+    if socket.send(&datagram).is_err() {
+        return Ok(false);
+    }
+    while let Ok(length) = socket.recv(&mut buffer) {
+        let Some(message) = buffer.get(..length).and_then(Message::parse) else { return Ok(false) };
+        if message.kind == CON {
+            socket.send(&coap::empty(ACK, message.message_id))?;
+        }
+        // An empty Acknowledgement announces a separate response.
+        if message.code != EMPTY {
+            return Ok(message.code == CONTENT && message.payload == message_id.to_string().as_bytes());
+        }
+    }
+    Ok(false)
 }

@@ -42,7 +42,10 @@ enum Got {
 
 impl Hop {
     fn new() -> Self {
-        Self { endpoint: Endpoint::new(EndpointParameters::default(), Seed::from_number(1)), now: Instant::ZERO }
+        Self {
+            endpoint: Endpoint::new(EndpointParameters::default(), Seed::from_number(1)),
+            now: Instant::ZERO,
+        }
     }
 
     fn receive_from(&mut self, peer: Peer, bytes: &[u8]) -> Got {
@@ -60,7 +63,8 @@ impl Hop {
     }
 
     fn sent(&mut self) -> Vec<Vec<u8>> {
-        std::iter::from_fn(|| self.endpoint.poll_transmit().map(|transmit| transmit.datagram.to_vec())).collect()
+        std::iter::from_fn(|| self.endpoint.poll_transmit().map(|transmit| transmit.datagram.to_vec()))
+            .collect()
     }
 
     fn events(&mut self) -> Vec<Event> {
@@ -126,7 +130,10 @@ fn an_unanswered_request_leaves_five_times_and_then_fails() {
     assert!(times[3] <= 45_002.0);
     hop.wait(at(93_002));
     let events = hop.events();
-    assert_eq!(failure(&events).map(|(failure, trace)| (failure, trace.copies.len())), Some((Failure::TimedOut, 5)));
+    assert_eq!(
+        failure(&events).map(|(failure, trace)| (failure, trace.copies.len())),
+        Some((Failure::TimedOut, 5))
+    );
     assert_eq!(hop.endpoint.outstanding(), 0);
 }
 
@@ -275,7 +282,10 @@ fn answers_in_time_are_piggybacked_and_repeated_to_repeats() {
         assert_eq!(hop.sent(), [reply.clone()]);
     }
     hop.wait(at(248_000));
-    assert!(matches!(hop.receive(&bytes(MessageType::Confirmable, 11, b"", &Content::bare(Code::GET))), Got::Request(_)));
+    assert!(matches!(
+        hop.receive(&bytes(MessageType::Confirmable, 11, b"", &Content::bare(Code::GET))),
+        Got::Request(_)
+    ));
     assert!(matches!(hop.receive(&request), Got::Request(_)), "247 s are over");
 }
 
@@ -377,7 +387,11 @@ fn rejects_what_it_cannot_process() {
         (&[0x40, 1, 0], None),
     ] {
         assert_eq!(hop.receive(datagram), Got::Nothing, "{datagram:02x?}");
-        assert_eq!(hop.sent(), answer.map(|answer| answer.to_vec()).into_iter().collect::<Vec<_>>(), "{datagram:02x?}");
+        assert_eq!(
+            hop.sent(),
+            answer.map(|answer| answer.to_vec()).into_iter().collect::<Vec<_>>(),
+            "{datagram:02x?}"
+        );
     }
     assert!(hop.events().is_empty());
 }
@@ -391,7 +405,9 @@ fn a_ping_is_answered_by_a_reset() {
     hop.now = at(40);
     hop.receive(&datagram::empty(MessageType::Reset, ids(&ping).0));
     let events = hop.events();
-    assert!(matches!(events[..], [Event::Alive { round_trip: Some(time), .. }] if time == Duration::from_millis(40)));
+    assert!(
+        matches!(events[..], [Event::Alive { round_trip: Some(time), .. }] if time == Duration::from_millis(40))
+    );
 }
 
 #[test]

@@ -124,7 +124,8 @@ mod tests {
 
     #[test]
     fn bits_say_what_the_registry_says() {
-        let table = [(1, true, false), (3, true, true), (6, false, true), (14, false, true), (60, false, false)];
+        let table =
+            [(1, true, false), (3, true, true), (6, false, true), (14, false, true), (60, false, false)];
         for (number, critical, unsafe_to_forward) in table {
             assert_eq!(OptionNumber(number).is_critical(), critical, "{number}");
             assert_eq!(OptionNumber(number).is_unsafe(), unsafe_to_forward, "{number}");

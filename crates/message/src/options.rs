@@ -78,7 +78,10 @@ impl<'d> Options<'d> {
 
     /// The values of the options with this number, in order.
     pub fn values(&self, number: OptionNumber) -> impl Iterator<Item = &'d [u8]> + use<'d> {
-        self.iter().skip_while(move |&(n, _)| n < number).take_while(move |&(n, _)| n == number).map(|(_, v)| v)
+        self.iter()
+            .skip_while(move |&(n, _)| n < number)
+            .take_while(move |&(n, _)| n == number)
+            .map(|(_, v)| v)
     }
 
     /// The value of the first option with this number.

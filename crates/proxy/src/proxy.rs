@@ -154,7 +154,11 @@ impl Proxy {
     pub fn check_invariants(&self) {
         self.downstream.check_invariants();
         self.upstreams.check_invariants();
-        assert_eq!(self.downstream.pending_requests(), self.relay.len(), "each open request is being fetched");
+        assert_eq!(
+            self.downstream.pending_requests(),
+            self.relay.len(),
+            "each open request is being fetched"
+        );
         assert!(self.upstreams.endpoint().outstanding() <= self.relay.len());
     }
 
@@ -189,6 +193,7 @@ impl Proxy {
             method: plan.method,
             confirmable,
             upstream: plan.upstream,
+            admission: plan.admission,
             route: plan.route,
             received: now,
             deadline: now + self.upstreams.parameters(plan.upstream).max_wait,

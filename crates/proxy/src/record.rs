@@ -89,7 +89,10 @@ impl Record {
         json.text("upstream", &self.upstream);
         json.optional("origin", self.origin);
         json.number_or_null("local_port", local_port);
-        json.text("method", coapway_message::Method::from_code(self.method).map_or("", |method| method.name()));
+        json.text(
+            "method",
+            coapway_message::Method::from_code(self.method).map_or("", |method| method.name()),
+        );
         json.text("path", &self.path);
         json.text("type", if self.confirmable { "con" } else { "non" });
         json.quoted("client_token", &self.client_token);

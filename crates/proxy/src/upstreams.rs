@@ -7,7 +7,8 @@ use std::time::Duration;
 use ahash::RandomState;
 use coapway_endpoint::datagram::congestion::Loss;
 use coapway_endpoint::{
-    Endpoint, EndpointParameters, Event, Peer, Received, Schedule, Seed, Trace, TransmissionParameters, Transmit,
+    Endpoint, EndpointParameters, Event, Peer, Received, Schedule, Seed, Trace, TransmissionParameters,
+    Transmit,
 };
 use coapway_message::{Content, ExchangeId, Failure};
 use coapway_relay::{FetchId, UpstreamId};
@@ -369,7 +370,8 @@ impl Upstreams {
             return Err(Failure::TimedOut);
         }
         let endpoint = &self.endpoint;
-        let Some(peer) = origin.choose_port(parameters.source_ports, |peer| endpoint.has_message_id(peer, now))
+        let Some(peer) =
+            origin.choose_port(parameters.source_ports, |peer| endpoint.has_message_id(peer, now))
         else {
             if !std::mem::replace(&mut origin.retries, true) {
                 self.timers.insert(now + MESSAGE_ID_PAUSE, Deadline::Retry(index));

@@ -38,30 +38,47 @@ pub fn admit_client(parameters: &Parameters, client: IpAddr) -> Result<(), Refus
     if admitted { Ok(()) } else { Err(Refusal::FORWARDING) }
 }
 
-/// Whether a forward request may go to `authority`, as far as can be said without a look-up, and
-/// whose settings it then uses.
-///
-/// A name that matches no pattern is still looked up when the list holds networks for its port.
-pub fn admit_target(parameters: &Parameters, authority: &Authority) -> Result<UpstreamId, Refusal> {
-    let named = parameters.upstreams.iter().zip(0..).find(|(u, _)| u.authority.as_ref() == Some(authority));
-    let upstream = named.map_or(UpstreamId::DEFAULT, |(_, index)| UpstreamId(index));
-    match &authority.host {
-        Host::Address(address) => {
-            admit_address(parameters, upstream, None, SocketAddr::new(*address, authority.port))?;
-        }
-        Host::Name(name) => admit_name(parameters, upstream, name, authority.port)?,
-    }
-    Ok(upstream)
+/// On what grounds a target was admitted before its address was known: what [`admit_address`] needs to
+/// know of it later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Admission {
+    /// It is a named upstream, the operator's own choice.
+    Upstream,
+    /// Its name is listed, so it may be anywhere but on this host or this link.
+    Name,
+    /// Nothing is known of its name; where it is must be listed.
+    Address,
 }
 
-/// Whether a request may be sent to `address`, which `name` led to unless the target was an address.
+/// Whether a forward request may go to `authority`, as far as can be said without a look-up, on what
+/// grounds, and whose settings it then uses.
 ///
-/// The addresses of a named upstream are the operator's choice; only multicast and port 0 are
-/// refused there.
+/// A name that is not listed is still looked up when the list holds networks for its port.
+pub fn admit_target(
+    parameters: &Parameters,
+    authority: &Authority,
+) -> Result<(UpstreamId, Admission), Refusal> {
+    let named = parameters.upstreams.iter().zip(0..).find(|(u, _)| u.authority.as_ref() == Some(authority));
+    let upstream = named.map_or(UpstreamId::DEFAULT, |(_, index)| UpstreamId(index));
+    let admission = match &authority.host {
+        _ if named.is_some() => Admission::Upstream,
+        Host::Address(_) => Admission::Address,
+        Host::Name(name) => admit_name(parameters, name, authority.port)?,
+    };
+    match authority.socket_address() {
+        Some(address) => admit_address(parameters, admission, address)?,
+        None if authority.port == 0 => return Err(Refusal::TARGET),
+        None => {}
+    }
+    Ok((upstream, admission))
+}
+
+/// Whether a request may be sent to `address`.
+///
+/// Of a named upstream's addresses only multicast and port 0 are refused.
 pub fn admit_address(
     parameters: &Parameters,
-    upstream: UpstreamId,
-    name: Option<&str>,
+    admission: Admission,
     address: SocketAddr,
 ) -> Result<(), Refusal> {
     let (ip, port) = (address.ip().to_canonical(), address.port());
@@ -69,33 +86,35 @@ pub fn admit_address(
         return Err(Refusal::MULTICAST);
     }
     let admitted = port != 0
-        && (upstream != UpstreamId::DEFAULT
-            || !is_own_listener(parameters, SocketAddr::new(ip, port))
-                && match &parameters.forward {
-                    Forward::Off => false,
-                    Forward::Open => is_usual(port) && matches!(Reach::of(ip), Reach::Network | Reach::Loopback),
-                    Forward::Listed { allow, .. } => {
-                        allow.iter().any(|pattern| lists(parameters, pattern, name, ip, port))
-                    }
-                });
+        && match (admission, &parameters.forward) {
+            (Admission::Upstream, _) => true,
+            _ if is_own_listener(parameters, SocketAddr::new(ip, port)) => false,
+            (_, Forward::Off) => false,
+            (_, Forward::Open) => is_usual(port) && matches!(Reach::of(ip), Reach::Network | Reach::Loopback),
+            (admission, Forward::Listed { allow, .. }) => {
+                admission == Admission::Name && is_elsewhere(parameters, ip)
+                    || allow.iter().any(|pattern| lists(parameters, pattern, ip, port))
+            }
+        };
     if admitted { Ok(()) } else { Err(Refusal::TARGET) }
 }
 
-fn admit_name(parameters: &Parameters, upstream: UpstreamId, name: &str, port: u16) -> Result<(), Refusal> {
-    let admitted = port != 0
-        && (upstream != UpstreamId::DEFAULT
-            || match &parameters.forward {
-                Forward::Off => false,
-                Forward::Open => is_usual(port),
-                Forward::Listed { allow, .. } => allow.iter().any(|pattern| {
-                    let may_lead_there = match &pattern.hosts {
-                        Hosts::Network(_) => true,
-                        Hosts::Name(_) | Hosts::Under(_) => names(&pattern.hosts, name),
-                    };
-                    may_lead_there && allows_port(pattern, port)
-                }),
-            });
-    if admitted { Ok(()) } else { Err(Refusal::TARGET) }
+fn admit_name(parameters: &Parameters, name: &str, port: u16) -> Result<Admission, Refusal> {
+    match &parameters.forward {
+        Forward::Open if is_usual(port) => Ok(Admission::Address),
+        Forward::Off | Forward::Open => Err(Refusal::TARGET),
+        Forward::Listed { allow, .. } => {
+            let mut patterns = allow.iter().filter(|pattern| allows_port(pattern, port));
+            let leads_somewhere = patterns.clone().any(|pattern| matches!(pattern.hosts, Hosts::Network(_)));
+            if patterns.any(|pattern| names(&pattern.hosts, name)) {
+                Ok(Admission::Name)
+            } else if leads_somewhere {
+                Ok(Admission::Address)
+            } else {
+                Err(Refusal::TARGET)
+            }
+        }
+    }
 }
 
 /// What an address means beyond being one of many.
@@ -123,27 +142,23 @@ impl Reach {
     }
 }
 
-fn lists(
-    parameters: &Parameters,
-    pattern: &TargetPattern,
-    name: Option<&str>,
-    address: IpAddr,
-    port: u16,
-) -> bool {
-    let reach = Reach::of(address);
-    // Each host's loopback is its own and has a rule already.
-    let own = reach != Reach::Loopback && is_own_address(parameters, address);
-    let listed = match &pattern.hosts {
-        Hosts::Network(network) => {
-            network.contains(&address)
-                && (reach == Reach::Network || is_within(network, reach))
-                && (!own || network.prefix_len() == network.max_prefix_len())
+/// Whether an address is neither this host's nor this link's.
+fn is_elsewhere(parameters: &Parameters, address: IpAddr) -> bool {
+    Reach::of(address) == Reach::Network && !is_own_address(parameters, address)
+}
+
+fn lists(parameters: &Parameters, pattern: &TargetPattern, address: IpAddr, port: u16) -> bool {
+    match &pattern.hosts {
+        Hosts::Network(network) if network.contains(&address) && allows_port(pattern, port) => {
+            let reach = Reach::of(address);
+            if reach != Reach::Network {
+                is_within(network, reach)
+            } else {
+                network.prefix_len() == network.max_prefix_len() || !is_own_address(parameters, address)
+            }
         }
-        Hosts::Name(_) | Hosts::Under(_) => {
-            !own && reach == Reach::Network && name.is_some_and(|name| names(&pattern.hosts, name))
-        }
-    };
-    listed && allows_port(pattern, port)
+        Hosts::Network(_) | Hosts::Name(_) | Hosts::Under(_) => false,
+    }
 }
 
 /// Whether all of `network` has this reach: each is one block, so its ends tell.
@@ -226,12 +241,15 @@ mod tests {
     }
 
     fn target(parameters: &Parameters, text: &str) -> Result<UpstreamId, Refusal> {
-        admit_target(parameters, &authority(text))
+        admit_target(parameters, &authority(text)).map(|(upstream, _)| upstream)
     }
 
+    /// Whether a request for `name` may be sent to `address` once that was found.
     fn found(parameters: &Parameters, name: &str, address: &str) -> Result<(), Refusal> {
-        let address = address.parse().expect("an address");
-        admit_address(parameters, UpstreamId::DEFAULT, Some(name), address)
+        let address: SocketAddr = address.parse().expect("an address");
+        let named = Authority { host: Host::Name(name.into()), port: address.port() };
+        let (_, admission) = admit_target(parameters, &named)?;
+        admit_address(parameters, admission, address)
     }
 
     #[test]
@@ -240,7 +258,9 @@ mod tests {
         for text in ["10.1.1.1", "127.0.0.1:5700", "[::1]:5683", "10.1.1.1:1024", "name", "10.1.1.1:5684"] {
             assert_eq!(target(&parameters, text), Ok(UpstreamId::DEFAULT), "{text}");
         }
-        for text in ["10.1.1.1:53", "name:80", "127.0.0.1", "255.255.255.255", "0.0.0.0", "[::]", "10.1.1.1:0"] {
+        for text in
+            ["10.1.1.1:53", "name:80", "127.0.0.1", "255.255.255.255", "0.0.0.0", "[::]", "10.1.1.1:0"]
+        {
             assert_eq!(target(&parameters, text), Err(Refusal::TARGET), "{text}");
         }
         assert_eq!(found(&parameters, "name", "127.0.0.1:5683"), Err(Refusal::TARGET));
@@ -255,7 +275,7 @@ mod tests {
             }
         }
         let address = "224.0.1.187:5683".parse().expect("an address");
-        assert_eq!(admit_address(&open(), UpstreamId(1), Some("name"), address), Err(Refusal::MULTICAST));
+        assert_eq!(admit_address(&open(), Admission::Upstream, address), Err(Refusal::MULTICAST));
     }
 
     #[test]
@@ -291,7 +311,8 @@ mod tests {
         assert_eq!(found(&parameters, "boiler", "192.0.2.1:5683"), Ok(()));
         assert_eq!(found(&parameters, "other", "10.1.2.3:7000"), Ok(()));
         assert_eq!(found(&parameters, "other", "192.0.2.1:7000"), Err(Refusal::TARGET));
-        for address in ["127.0.0.1:5683", "[::1]:5683", "169.254.1.1:5683", "[fe80::1]:5683", "10.9.9.9:7000"] {
+        for address in ["127.0.0.1:5683", "[::1]:5683", "169.254.1.1:5683", "[fe80::1]:5683", "10.9.9.9:7000"]
+        {
             assert_eq!(found(&parameters, "boiler", address), Err(Refusal::TARGET), "{address}");
         }
     }
@@ -299,7 +320,8 @@ mod tests {
     #[test]
     fn a_catch_all_does_not_open_this_host_or_this_link() {
         let everything = listed(&["0.0.0.0/0", "::/0", "10.0.0.0/8", "0.0.0.0/1"]);
-        let addresses = ["127.0.0.1:7000", "[::1]:7000", "169.254.1.1", "[fe80::1]", "0.0.0.0:7000", "10.9.9.9:7000"];
+        let addresses =
+            ["127.0.0.1:7000", "[::1]:7000", "169.254.1.1", "[fe80::1]", "0.0.0.0:7000", "10.9.9.9:7000"];
         for text in addresses.iter().chain(&["255.255.255.255", "[::]:7000"]) {
             assert_eq!(target(&everything, text), Err(Refusal::TARGET), "{text}");
         }
@@ -313,7 +335,15 @@ mod tests {
     #[test]
     fn knows_itself_under_each_address_and_name() {
         let parameters = listed(&[]);
-        for text in ["10.9.9.9", "127.0.0.1", "[::1]", "[::ffff:10.9.9.9]", "0.0.0.0", "Proxy.Example", "proxy.example."] {
+        for text in [
+            "10.9.9.9",
+            "127.0.0.1",
+            "[::1]",
+            "[::ffff:10.9.9.9]",
+            "0.0.0.0",
+            "Proxy.Example",
+            "proxy.example.",
+        ] {
             assert!(is_own(&parameters, &authority(text)), "{text}");
         }
         for text in ["10.9.9.8", "10.9.9.9:5700", "proxy.example:5700", "example"] {
@@ -339,7 +369,6 @@ mod tests {
         assert_eq!(target(&parameters, "127.0.0.1:53"), Ok(UpstreamId(1)));
         assert_eq!(target(&parameters, "BOILER:5683"), Ok(UpstreamId(2)));
         assert_eq!(target(&parameters, "boiler:5700"), Err(Refusal::TARGET));
-        let address = "127.0.0.1:5683".parse().expect("an address");
-        assert_eq!(admit_address(&parameters, UpstreamId(2), Some("boiler"), address), Ok(()));
+        assert_eq!(found(&parameters, "boiler", "127.0.0.1:5683"), Ok(()));
     }
 }

@@ -224,7 +224,10 @@ mod tests {
     fn only_server_errors_say_that_nothing_left() {
         let mut scratch = Vec::new();
         assert_eq!(text(&Refusal::TARGET.write(&mut scratch)), "not-sent: target not allowed");
-        assert_eq!(text(&Refusal::scheme(Scheme::Coaps).write(&mut scratch)), "not-sent: scheme coaps not supported");
+        assert_eq!(
+            text(&Refusal::scheme(Scheme::Coaps).write(&mut scratch)),
+            "not-sent: scheme coaps not supported"
+        );
         assert_eq!(text(&Refusal::MULTICAST.write(&mut scratch)), "not-sent: multicast is not forwarded");
         assert_eq!(text(&Refusal::METHOD.write(&mut scratch)), "method not supported");
         assert_eq!(

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use coapway_message::{ExchangeId, Method};
 use coapway_time::{Instant, TimerId, Timers};
 
+use crate::admission::Admission;
 use crate::parameters::UpstreamId;
 
 /// Names one fetch; never given out twice.
@@ -39,6 +40,8 @@ pub struct Fetch {
     pub confirmable: bool,
     /// Whose parameters hold.
     pub upstream: UpstreamId,
+    /// On what grounds the destination was admitted.
+    pub admission: Admission,
     /// The reverse route it came by.
     pub route: Option<usize>,
     /// When the client's request came in.
@@ -128,6 +131,7 @@ mod tests {
             method: Method::Get,
             confirmable: true,
             upstream: UpstreamId(0),
+            admission: Admission::Upstream,
             route: None,
             received: Instant::ZERO,
             deadline: Instant::ZERO + Duration::from_secs(seconds),

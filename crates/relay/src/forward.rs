@@ -271,7 +271,8 @@ struct CheckedResponse {
 }
 
 fn check_response(options: &Options<'_>) -> Result<CheckedResponse, Failure> {
-    let mut checked = CheckedResponse { drops_observe: false, has_location_path: false, is_structured: false };
+    let mut checked =
+        CheckedResponse { drops_observe: false, has_location_path: false, is_structured: false };
     let mut previous = None;
     for (number, value) in *options {
         let surplus = previous.replace(number) == Some(number);

@@ -21,7 +21,7 @@ pub mod parameters;
 pub mod relay;
 pub mod route;
 
-pub use admission::admit_address;
+pub use admission::{Admission, admit_address};
 pub use answer::{Answer, Refusal, Text};
 pub use fetch::{Fetch, FetchId, Phase};
 pub use forward::relay_response;

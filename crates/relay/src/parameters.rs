@@ -135,14 +135,18 @@ impl FromStr for TargetPattern {
             _ => (text, None),
         };
         let hosts = match hosts.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            Some(literal) if literal.contains(':') => Hosts::Network(network(literal).ok_or(PatternError::Hosts)?),
+            Some(literal) if literal.contains(':') => {
+                Hosts::Network(network(literal).ok_or(PatternError::Hosts)?)
+            }
             Some(_) => return Err(PatternError::Hosts),
             None => match hosts.strip_prefix('*') {
                 Some(suffix) if suffix.len() > 1 && suffix.starts_with('.') => Hosts::Under(name(suffix)?),
                 Some(_) => return Err(PatternError::Hosts),
                 // An IPv6 address with a port needs brackets.
                 None if hosts.contains(':') => return Err(PatternError::Hosts),
-                None => network(hosts).map_or_else(|| name(hosts).map(Hosts::Name), |n| Ok(Hosts::Network(n)))?,
+                None => {
+                    network(hosts).map_or_else(|| name(hosts).map(Hosts::Name), |n| Ok(Hosts::Network(n)))?
+                }
             },
         };
         Ok(Self { hosts, port })
@@ -198,7 +202,10 @@ mod tests {
     #[test]
     fn reads_names_with_and_without_port() {
         assert_eq!(pattern("Boiler"), TargetPattern { hosts: Hosts::Name("boiler".into()), port: None });
-        assert_eq!(pattern("boiler:5700"), TargetPattern { hosts: Hosts::Name("boiler".into()), port: Some(5700) });
+        assert_eq!(
+            pattern("boiler:5700"),
+            TargetPattern { hosts: Hosts::Name("boiler".into()), port: Some(5700) }
+        );
         let suffix = Hosts::Under(".plant.example".into());
         assert_eq!(pattern("*.Plant.example:7"), TargetPattern { hosts: suffix, port: Some(7) });
     }
@@ -208,7 +215,9 @@ mod tests {
         for text in ["boiler:0", "boiler:x", "10.1.2.3:65536", "[::1]:"] {
             assert_eq!(text.parse::<TargetPattern>(), Err(PatternError::Port), "{text}");
         }
-        for text in ["", "*", "*.", "*plant", "10.1.0.0/33", "[10.0.0.1]", "[::1", "a b", "127.1", "*.1", "g::1:5683"] {
+        for text in
+            ["", "*", "*.", "*plant", "10.1.0.0/33", "[10.0.0.1]", "[::1", "a b", "127.1", "*.1", "g::1:5683"]
+        {
             assert_eq!(text.parse::<TargetPattern>(), Err(PatternError::Hosts), "{text}");
         }
     }

@@ -48,7 +48,7 @@ impl Relay {
     pub fn decide<'s>(
         &self,
         client: IpAddr,
-        content: &Content<'_>,
+        content: &Content<'s>,
         scratch: &'s mut Vec<u8>,
     ) -> Result<Plan<'s>, Refusal> {
         route::decide(&self.parameters, client, content, scratch)
@@ -61,7 +61,7 @@ impl Relay {
 
     /// Whether an address that a name was resolved to may be reached by the fetch's client.
     pub fn admit(&self, fetch: &Fetch, address: SocketAddr) -> Result<(), Refusal> {
-        admission::admit_address(&self.parameters, fetch.client.ip(), fetch.upstream, address)
+        admission::admit_address(&self.parameters, fetch.admission, address)
     }
 
     /// A fetch, while it is under way.

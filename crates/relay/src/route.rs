@@ -6,7 +6,7 @@ use coapway_message::options::uint;
 use coapway_message::uri::{Authority, Host, HostRef, Scheme, Uri, UriError};
 use coapway_message::{Content, Method, OptionNumber, Options};
 
-use crate::admission::{admit_address, admit_client, admit_target, is_own, same_name};
+use crate::admission::{Admission, admit_address, admit_client, admit_target, is_own, same_name};
 use crate::answer::Refusal;
 use crate::forward::{Request, Resource};
 use crate::parameters::{Parameters, Route, UpstreamId};
@@ -18,6 +18,8 @@ pub struct Plan<'s> {
     pub method: Method,
     /// Whose settings hold.
     pub upstream: UpstreamId,
+    /// On what grounds the destination was admitted.
+    pub admission: Admission,
     /// Where to.
     pub destination: Destination,
     /// The reverse route it took, as an index into [`Parameters::routes`].
@@ -69,15 +71,16 @@ pub fn decide<'s>(
             let text = std::str::from_utf8(value).map_err(|_| Refusal::uri(UriError::Syntax))?;
             let uri = Uri::parse(text).map_err(Refusal::uri)?;
             require_coap(uri.scheme())?;
-            let upstream = admit(parameters, client, &request, uri.authority())?;
+            let (upstream, admission) = admit(parameters, client, &request, uri.authority())?;
             let content = request.rewrite(uri_host(uri.authority()), Resource::Named(&uri), scratch)?;
-            Ok(Plan { method, upstream, destination: uri.into_authority().into(), route: None, content })
+            let destination = uri.into_authority().into();
+            Ok(Plan { method, upstream, admission, destination, route: None, content })
         }
         (None, Some(scheme)) => {
             let authority = replace_scheme(&request, scheme)?.ok_or_else(|| local(&request))?;
-            let upstream = admit(parameters, client, &request, &authority)?;
+            let (upstream, admission) = admit(parameters, client, &request, &authority)?;
             let content = request.rewrite(uri_host(&authority), Resource::Asked { skip: 0 }, scratch)?;
-            Ok(Plan { method, upstream, destination: authority.into(), route: None, content })
+            Ok(Plan { method, upstream, admission, destination: authority.into(), route: None, content })
         }
         (None, None) => reverse(parameters, &request, scratch),
     }
@@ -88,7 +91,7 @@ fn admit(
     client: IpAddr,
     request: &Request<'_>,
     authority: &Authority,
-) -> Result<UpstreamId, Refusal> {
+) -> Result<(UpstreamId, Admission), Refusal> {
     if is_own(parameters, authority) {
         return Err(local(request));
     }
@@ -157,12 +160,13 @@ fn reverse<'s>(
         .and_then(|upstream| upstream.authority.as_ref())
         .ok_or(Refusal::NO_UPSTREAM)?;
     if let Some(address) = authority.socket_address() {
-        admit_address(parameters, route.upstream, None, address)?;
+        admit_address(parameters, Admission::Upstream, address)?;
     }
     let content = request.rewrite(uri_host(authority), Resource::behind(route, options), scratch)?;
     Ok(Plan {
         method: request.method,
         upstream: route.upstream,
+        admission: Admission::Upstream,
         destination: authority.clone().into(),
         route: Some(index),
         content,

@@ -23,6 +23,7 @@ mod syscalls;
 
 pub use resolver::{Busy, Finished, LookupError, Resolver, Source};
 pub use udp::icmp::{IcmpCode, IcmpError, Unreachable};
+pub use udp::options::Options;
 pub use udp::receive::{BATCH, ReceiveBatch, Received, SLOT_SIZE};
 pub use udp::send::{Progress, SendBatch, SendFailure};
-pub use udp::{Counters, Options, UdpSocket};
+pub use udp::{Counters, UdpSocket};

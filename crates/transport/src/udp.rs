@@ -1,6 +1,7 @@
 //! UDP sockets of one worker: bound, asked whether there is something, read and written in batches.
 
 pub mod icmp;
+pub mod options;
 pub mod receive;
 pub mod send;
 
@@ -12,16 +13,17 @@ mod readiness;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Socket;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::syscalls;
 use icmp::{IcmpError, QUOTE_SIZE};
+use options::Options;
 use readiness::{Incoming, Room};
 use receive::{Arrival, ReceiveBatch, SLOT_SIZE};
 use send::{Progress, SendBatch, SendFailure};
@@ -37,26 +39,6 @@ const ERRORS_KEPT: usize = 1024;
 /// How often a full device may hold up one datagram before that counts as its failure. A datagram
 /// whose fragments need more than the socket's buffer would otherwise hold up the others for ever.
 const HELD_UP: u32 = 16;
-
-/// What a socket is made with.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Whether other sockets may be bound to the same address, to share its datagrams. Default: no.
-    pub reuse_port: bool,
-    /// Whether a socket bound to `[::]` takes IPv4 as well. Default: no.
-    pub dual_stack: bool,
-    /// Bytes of receive buffer to ask for. Default: 4 MiB, some 10,000 small datagrams, or 0.2 s of
-    /// 50,000/s: the kernel doubles it and charges each of them with about 800 bytes.
-    pub receive_buffer: usize,
-    /// Bytes of send buffer to ask for. Default: 1 MiB.
-    pub send_buffer: usize,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { reuse_port: false, dual_stack: false, receive_buffer: 4 << 20, send_buffer: 1 << 20 }
-    }
-}
 
 /// What a socket has seen since it was bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,27 +84,7 @@ impl UdpSocket {
     /// Errors: what the system says to the address or to an option; a smaller buffer is no error.
     pub fn bind(address: SocketAddr, options: &Options) -> io::Result<Self> {
         let family = if address.is_ipv4() { Family::V4 } else { Family::V6 };
-        let wildcard = address.ip().is_unspecified();
-        let dual_stack = family == Family::V6 && wildcard && options.dual_stack;
-
-        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-        socket.set_nonblocking(true)?;
-        if family == Family::V6 {
-            socket.set_only_v6(!dual_stack)?;
-            set_options_v6(socket.as_fd(), wildcard)?;
-        }
-        if family == Family::V4 || dual_stack {
-            // Packet information of IPv4 datagrams comes by the IPv6 option on a dual-stack socket.
-            set_options_v4(socket.as_fd(), wildcard && family == Family::V4)?;
-        }
-        if options.reuse_port {
-            socket.set_reuse_port(true)?;
-        }
-        // The forced options go past `net.core.rmem_max` and `wmem_max`, given CAP_NET_ADMIN.
-        set_buffer(&socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, options.receive_buffer)?;
-        set_buffer(&socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, options.send_buffer)?;
-        socket.bind(&address.into())?;
-
+        let socket = options.open(address)?;
         let local_addr = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::InvalidInput)?;
         // The kernel doubles what it is asked for, to pay for its own structures, and tells that.
         let granted_receive_buffer = socket.recv_buffer_size()? / 2;
@@ -242,8 +204,9 @@ impl UdpSocket {
                 }
                 Err(error) => {
                     // Believed when it comes twice with no ICMP error in between, or all the time.
-                    let taken = self.take_errors();
-                    if attempt < ATTEMPTS && (attempt == 1 || taken > 0) {
+                    let before = self.counters().icmp;
+                    self.take_errors();
+                    if attempt < ATTEMPTS && (attempt == 1 || self.counters().icmp > before) {
                         attempt += 1;
                         continue;
                     }
@@ -267,18 +230,14 @@ impl UdpSocket {
     /// Moves the ICMP errors that are there to `errors`.
     ///
     /// It never waits and, until the runtime has seen an error arrive, makes no system call.
-    /// Errors: what the system says. What was moved before stays moved.
-    pub fn receive_errors(&self, errors: &mut Vec<IcmpError>) -> io::Result<()> {
+    pub fn receive_errors(&self, errors: &mut Vec<IcmpError>) {
         // Whatever a send takes off the queue leaves tokio's flag as it is, so the flag is cleared
-        // here, where it is asked for: by `WouldBlock`, once the queue is empty.
-        let result = self.socket.try_io(Interest::ERROR, |_| {
+        // here, where it is asked for: by `WouldBlock`, once the queue is empty. That is all the
+        // result says.
+        let _: io::Result<()> = self.socket.try_io(Interest::ERROR, |_| {
             if self.take_errors() < ERRORS_AT_ONCE { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
         });
         errors.append(&mut self.errors.borrow_mut());
-        match result {
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
-            Ok(()) | Err(_) => Ok(()),
-        }
     }
 
     /// Takes entries from the error queue and keeps the ICMP errors among them; returns how many
@@ -330,36 +289,6 @@ fn raised_by_icmp(error: &io::Error) -> bool {
         libc::EINTR,
     ];
     error.raw_os_error().is_some_and(|code| RAISED.contains(&code))
-}
-
-fn set_options_v4(socket: BorrowedFd<'_>, packet_information: bool) -> io::Result<()> {
-    syscalls::set_option(socket, libc::IPPROTO_IP, libc::IP_RECVERR, 1)?;
-    // No DF bit. By default the kernel sets it and learns the path's MTU from the routers' answers;
-    // each path costs a datagram until it is learnt, or all large ones where a firewall drops the
-    // answers. A proxy has many peers and few datagrams above a common MTU, so routers fragment
-    // those. IPv6 stays at its default, since only we can fragment there: to the MTU that is known.
-    //= https://www.rfc-editor.org/rfc/rfc7252#section-4.6
-    //# Note that CoAP messages that are larger than an IP packet result in undesirable packet
-    //# fragmentation.
-    syscalls::set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DONT)?;
-    if packet_information {
-        syscalls::set_option(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
-    }
-    Ok(())
-}
-
-fn set_options_v6(socket: BorrowedFd<'_>, packet_information: bool) -> io::Result<()> {
-    syscalls::set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1)?;
-    if packet_information {
-        syscalls::set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
-    }
-    Ok(())
-}
-
-fn set_buffer(socket: &Socket, forced: i32, capped: i32, size: usize) -> io::Result<()> {
-    let size = i32::try_from(size).unwrap_or(i32::MAX);
-    syscalls::set_option(socket.as_fd(), libc::SOL_SOCKET, forced, size)
-        .or_else(|_| syscalls::set_option(socket.as_fd(), libc::SOL_SOCKET, capped, size))
 }
 
 #[cfg(test)]

@@ -131,7 +131,8 @@ impl Endpoint {
             .last()
             .is_none_or(|copy| now.since(copy.sent) >= transmission.schedule.timeout);
         if rested && let Some(bytes) = self.datagrams.get(response.slot as usize) {
-            let timeout = transmission.trace.copies.last().map_or(transmission.schedule.timeout, |c| c.timeout);
+            let timeout =
+                transmission.trace.copies.last().map_or(transmission.schedule.timeout, |c| c.timeout);
             transmission.trace.copies.push(Copy { sent: now, timeout });
             self.counters.retransmissions += 1;
             self.outbox.push(transmission.trace.peer, bytes);
@@ -169,8 +170,7 @@ impl Endpoint {
             Answerable::Piggybacked(timer) => {
                 self.timers.cancel(timer);
                 let acknowledgement = MessageType::Acknowledgement;
-                let bytes =
-                    self.outbox.encode(peer, acknowledgement, message_id, token.as_bytes(), content);
+                let bytes = self.outbox.encode(peer, acknowledgement, message_id, token.as_bytes(), content);
                 self.duplicates.set_reply(entry, Reply::Datagram(bytes.into()));
                 Ok(())
             }
@@ -205,8 +205,7 @@ impl Endpoint {
             lifetime: self.parameters.transmission.exchange_lifetime() + max_wait,
             ..Schedule::new(&self.parameters.transmission, now)
         };
-        let Some((response, message_id, _)) =
-            self.begin(peer, Kind::Response(request), true, schedule, now)
+        let Some((response, message_id, _)) = self.begin(peer, Kind::Response(request), true, schedule, now)
         else {
             self.counters.unsendable += 1;
             return Err(Refused::MessageIds);

@@ -47,9 +47,10 @@ impl Seed {
 
     /// Eight of its bytes as a number, for a generator or a hasher.
     pub fn word(&self, index: usize) -> u64 {
-        self.0.chunks_exact(8).nth(index % 4).map_or(0, |bytes| {
-            bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte))
-        })
+        self.0
+            .chunks_exact(8)
+            .nth(index % 4)
+            .map_or(0, |bytes| bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)))
     }
 
     /// A keyed hasher.
@@ -100,10 +101,7 @@ impl Endpoint {
         Self {
             parameters,
             tokens: Tokens::new(key),
-            message_ids: MessageIds::new(
-                fastrand::Rng::with_seed(seed.word(2)),
-                seed.part(1).hasher(),
-            ),
+            message_ids: MessageIds::new(fastrand::Rng::with_seed(seed.word(2)), seed.part(1).hasher()),
             duplicates: Duplicates::new(
                 parameters.duplicates.memory,
                 peer.exchange_lifetime(),
@@ -176,7 +174,10 @@ impl Endpoint {
             (MessageType::Confirmable | MessageType::NonConfirmable, 0) if content.code.is_request() => {
                 return self.handle_request(peer, bytes, &datagram, now);
             }
-            (MessageType::Confirmable | MessageType::NonConfirmable | MessageType::Acknowledgement, 2..=5) => {
+            (
+                MessageType::Confirmable | MessageType::NonConfirmable | MessageType::Acknowledgement,
+                2..=5,
+            ) => {
                 return self.handle_response(peer, &datagram, now);
             }
             (MessageType::Confirmable, _) => {
@@ -269,7 +270,8 @@ impl Endpoint {
         let peer = transmission.trace.peer;
         let schedule = transmission.schedule;
         let confirmable = transmission.trace.confirmable;
-        let timeout = if confirmable { transmission.schedule.first_wait(&mut self.random) } else { schedule.timeout };
+        let timeout =
+            if confirmable { transmission.schedule.first_wait(&mut self.random) } else { schedule.timeout };
         transmission.first_wait = timeout;
         transmission.trace.copies.push(Copy { sent: now, timeout });
         let wake = if confirmable { schedule.deadline.min(now + timeout) } else { schedule.deadline };

@@ -26,8 +26,7 @@ impl Endpoint {
         schedule: Schedule,
         now: Instant,
     ) -> Result<ExchangeId, Refused> {
-        let message_type =
-            if confirmable { MessageType::Confirmable } else { MessageType::NonConfirmable };
+        let message_type = if confirmable { MessageType::Confirmable } else { MessageType::NonConfirmable };
         let (exchange, message_id, token) =
             self.begin(peer, Kind::Request, confirmable, schedule, now).ok_or(Refused::MessageIds)?;
         let buffer = &mut self.datagrams[exchange.slot as usize];

@@ -12,7 +12,9 @@ fn error(bytes: &[u8]) -> Option<FormatError> {
 
 #[test]
 fn ignores_runts_and_other_versions() {
-    for bytes in [&[][..], &[0x40], &[0x40, 1, 0], &[0, 1, 0x12, 0x34], &[0x80, 1, 0x12, 0x34], &[0xC0, 1, 0, 1]] {
+    for bytes in
+        [&[][..], &[0x40], &[0x40, 1, 0], &[0, 1, 0x12, 0x34], &[0x80, 1, 0x12, 0x34], &[0xC0, 1, 0, 1]]
+    {
         assert_eq!(Datagram::parse(bytes), Err(Malformed::Ignored), "{bytes:02x?}");
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::control::{self, SOURCE_SIZE};
+use super::icmp::QUOTE_SIZE;
 use super::receive::{BATCH, SLOT_SIZE};
 use super::sockaddr::{self, Family, NAME_SIZE};
 
@@ -128,7 +129,10 @@ impl SendBatch {
 
     /// Takes note that the next datagram cannot be sent.
     pub(super) fn fail(&mut self, error: io::Error) -> Option<SendFailure> {
-        let failure = SendFailure { index: self.next, to: self.outgoing.get(self.next)?.to, error };
+        let outgoing = self.outgoing.get(self.next)?;
+        let quote = self.bytes.get(self.start()..outgoing.end).unwrap_or_default();
+        let quote = quote.get(..QUOTE_SIZE).unwrap_or(quote).into();
+        let failure = SendFailure { index: self.next, to: outgoing.to, quote, error };
         self.advance(1);
         Some(failure)
     }
@@ -157,6 +161,8 @@ pub struct SendFailure {
     pub index: usize,
     /// Where it was to go.
     pub to: SocketAddr,
+    /// How it began, up to 64 bytes.
+    pub quote: Box<[u8]>,
     /// Why: an error of the operating system.
     #[source]
     pub error: io::Error,

@@ -1,0 +1,152 @@
+//! Message IDs, tokens and copies of what the proxy sends.
+//!
+//! No Message ID comes with other bytes within its lifetime, no upstream token comes back at all,
+//! copies keep their distance and stay inside their span, and records say how many there were.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use coapway_message::{Code, Datagram, MessageType};
+use coapway_proxy::Event;
+use coapway_time::Instant;
+
+use super::{Rules, Spacing};
+use crate::notation::{describe, hex};
+
+/// EXCHANGE_LIFETIME and NON_LIFETIME of a receiver with the protocol's own parameters.
+const EXCHANGE_LIFETIME: Duration = Duration::from_secs(247);
+const NON_LIFETIME: Duration = Duration::from_secs(145);
+
+/// A Confirmable or Non-confirmable message and when its copies left.
+#[derive(Debug)]
+struct Message {
+    bytes: Vec<u8>,
+    copies: Vec<Instant>,
+    lifetime: Duration,
+}
+
+/// Source, destination, Message ID.
+type Identity = (SocketAddr, SocketAddr, u16);
+
+#[derive(Debug)]
+pub(super) struct Copies {
+    rules: Rules,
+    messages: BTreeMap<Identity, Message>,
+    /// The request each upstream token was sent with.
+    tokens: BTreeMap<Vec<u8>, Identity>,
+    /// Tokens of requests whose record was written: no further copy may leave.
+    recorded: BTreeMap<Vec<u8>, ()>,
+}
+
+impl Copies {
+    pub(super) fn new(rules: Rules) -> Self {
+        Self { rules, messages: BTreeMap::new(), tokens: BTreeMap::new(), recorded: BTreeMap::new() }
+    }
+
+    pub(super) fn sent(
+        &mut self,
+        from: SocketAddr,
+        to: SocketAddr,
+        bytes: &[u8],
+        now: Instant,
+    ) -> Result<(), String> {
+        let datagram =
+            Datagram::parse(bytes).map_err(|_| format!("the proxy sent to {to} what is no message: {}", describe(bytes)))?;
+        let lifetime = match datagram.message_type {
+            MessageType::Confirmable => EXCHANGE_LIFETIME,
+            MessageType::NonConfirmable => NON_LIFETIME,
+            MessageType::Acknowledgement | MessageType::Reset => return Ok(()),
+        };
+        let identity = (from, to, datagram.message_id);
+        let request = datagram.content.code.is_request();
+        if request {
+            self.take_token(identity, datagram.token)?;
+        }
+        let message = self.messages.entry(identity).or_insert_with(|| Message {
+            bytes: bytes.to_vec(),
+            copies: Vec::new(),
+            lifetime,
+        });
+        if message.bytes != bytes {
+            let age = message.copies.first().map_or(Duration::MAX, |&first| now.since(first));
+            if age < message.lifetime {
+                let before = describe(&message.bytes);
+                return Err(format!("{} to {to} takes the Message ID of {before} after {age:?}", describe(bytes)));
+            }
+            *message = Message { bytes: bytes.to_vec(), copies: Vec::new(), lifetime };
+        }
+        let spacing = match (request, datagram.content.code) {
+            (false, _) => self.rules.downstream,
+            (true, Code::POST | Code::PATCH) if !self.rules.deduplicating.contains(&to) => self.rules.guarded,
+            (true, _) => self.rules.upstream,
+        };
+        let result = check_spacing(message, spacing, now, bytes);
+        message.copies.push(now);
+        result
+    }
+
+    fn take_token(&mut self, identity: Identity, token: &[u8]) -> Result<(), String> {
+        if token.len() != 8 {
+            return Err(format!("an upstream token of {} bytes", token.len()));
+        }
+        let owner = self.tokens.entry(token.to_vec()).or_insert(identity);
+        if *owner != identity {
+            return Err(format!("upstream token {} is used again", hex(token)));
+        }
+        if self.recorded.contains_key(token) {
+            return Err(format!("a copy of the request with token {} left after its answer", hex(token)));
+        }
+        Ok(())
+    }
+
+    /// A record says what was seen.
+    pub(super) fn told(&mut self, event: &Event) -> Result<(), String> {
+        let Event::Forwarded(record) = event else { return Ok(()) };
+        for trace in &record.traces {
+            self.recorded.insert(trace.token.to_vec(), ());
+            let seen = self.tokens.get(&trace.token[..]).and_then(|identity| self.messages.get(identity));
+            let seen = seen.map_or(&[][..], |message| &message.copies);
+            if !seen.iter().eq(trace.copies.iter().map(|copy| &copy.sent)) {
+                let count = trace.copies.len();
+                return Err(format!("record {} has {count} copies, the wire saw {}", record.id, seen.len()));
+            }
+        }
+        let copies: usize = record.traces.iter().map(|trace| trace.copies.len()).sum();
+        if record.retries() != copies.saturating_sub(1) {
+            return Err(format!("record {} has {} retries and {copies} copies", record.id, record.retries()));
+        }
+        if record.answered < record.received {
+            return Err(format!("record {} was answered before it was received", record.id));
+        }
+        Ok(())
+    }
+}
+
+fn check_spacing(message: &Message, spacing: Spacing, now: Instant, bytes: &[u8]) -> Result<(), String> {
+    let (Some(&first), Some(&last)) = (message.copies.first(), message.copies.last()) else { return Ok(()) };
+    let what = || format!("copy {} of {}", message.copies.len() + 1, describe(bytes));
+    if Datagram::parse(bytes).is_ok_and(|datagram| datagram.message_type == MessageType::NonConfirmable) {
+        return Err(format!("{} although it is Non-confirmable", what()));
+    }
+    if now.since(last) < spacing.closest {
+        return Err(format!("{} only {:?} after the one before", what(), now.since(last)));
+    }
+    if now.since(first) > spacing.span {
+        return Err(format!("{} {:?} after the first", what(), now.since(first)));
+    }
+    if message.copies.len() >= spacing.most {
+        return Err(format!("{} where {} are allowed", what(), spacing.most));
+    }
+    // Back-off: each wait is at least twice the one before, jitter and lateness of that aside.
+    if let [.., before, _] = message.copies[..]
+        && message.copies.len() < 4
+        && spacing.most != usize::MAX
+    {
+        let (wait, earlier) = (now.since(last), last.since(before));
+        if wait.mul_f64(1.15) + Duration::from_millis(110) < earlier * 2 {
+            return Err(format!("{} after {wait:?}, the wait before was {earlier:?}", what()));
+        }
+    }
+    Ok(())
+}

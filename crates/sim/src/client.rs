@@ -1,0 +1,208 @@
+//! A well-behaved client: it asks what it is told to, repeats as RFC 7252 has it, takes what comes
+//! first, acknowledges, and gives up when its patience ends.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use coapway_endpoint::{
+    Endpoint, EndpointParameters, Event, Local, Peer, Received, Schedule, Seed, TransmissionParameters,
+};
+use coapway_message::{Code, Content, ExchangeId, Failure, Method, OptionNumber, OptionsWriter, OwnedContent};
+use coapway_time::Instant;
+
+use crate::network::stream;
+
+/// What a client is to ask.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// When.
+    pub at: Instant,
+    /// Goes with the request to the origin and comes back in its answer, as the query `k=KEY`.
+    pub key: u32,
+    /// The method.
+    pub method: Method,
+    /// Whether to ask Confirmably.
+    pub confirmable: bool,
+    /// What is asked for.
+    pub target: Target,
+    /// For how long an answer is waited for.
+    pub patience: Duration,
+}
+
+/// What a request is for.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// The proxy's own namespace: this path, segment by segment.
+    Path(Vec<&'static str>),
+    /// Another server's: the beginning of a Proxy-Uri without a query.
+    Uri(String),
+}
+
+/// How a request ended for the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It has not ended.
+    Waiting,
+    /// An answer came.
+    Answered {
+        /// When.
+        at: Instant,
+        /// Its code.
+        code: Code,
+        /// Its payload.
+        payload: Vec<u8>,
+    },
+    /// None came.
+    Failed {
+        /// When.
+        at: Instant,
+        /// Why.
+        failure: Failure,
+    },
+}
+
+/// A request that left.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// What was asked.
+    pub request: Request,
+    /// Under which token.
+    pub token: [u8; 8],
+    /// How it ended.
+    pub outcome: Outcome,
+    exchange: ExchangeId,
+}
+
+/// A client of the proxy.
+#[derive(Debug)]
+pub struct Client {
+    name: Box<str>,
+    address: SocketAddr,
+    proxy: Peer,
+    endpoint: Endpoint,
+    planned: VecDeque<Request>,
+    asked: Vec<Asked>,
+}
+
+impl Client {
+    /// A client at `address` that speaks to the proxy at `proxy` and asks `planned`, in order of time.
+    pub fn new(name: &str, address: SocketAddr, proxy: SocketAddr, planned: Vec<Request>, seed: u64) -> Self {
+        debug_assert!(planned.is_sorted_by_key(|request| request.at));
+        let seed = Seed::from_number(stream(seed, &["client ", name]));
+        Self {
+            name: name.into(),
+            address,
+            proxy: Peer { local: Local::default(), remote: proxy },
+            endpoint: Endpoint::new(EndpointParameters::default(), seed),
+            planned: planned.into(),
+            asked: Vec::new(),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its address.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it asked so far.
+    pub fn asked(&self) -> &[Asked] {
+        &self.asked
+    }
+
+    /// Messages it still has under way, and requests it has not asked yet.
+    pub fn open(&self) -> usize {
+        self.endpoint.outstanding() + self.endpoint.pending_requests() + self.planned.len()
+    }
+
+    pub(crate) fn handle_datagram(&mut self, from: SocketAddr, bytes: &[u8], now: Instant) {
+        let peer = Peer { remote: from, ..self.proxy };
+        match self.endpoint.handle_datagram(peer, bytes, now) {
+            Received::Nothing => {}
+            Received::Request { exchange, .. } => {
+                // A client serves nothing.
+                let _ = self.endpoint.respond(exchange, &Content::bare(Code::NOT_FOUND), now);
+            }
+            Received::Response { exchange, content, .. } => {
+                let (code, payload) = (content.code, content.payload.to_vec());
+                self.end(exchange, Outcome::Answered { at: now, code, payload });
+            }
+        }
+        self.settle(now);
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.endpoint.handle_timeout(now);
+        while let Some(request) = self.planned.pop_front_if(|request| request.at <= now) {
+            self.ask(request, now);
+        }
+        self.settle(now);
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        let planned = self.planned.front().map(|request| request.at);
+        [planned, self.endpoint.poll_timeout()].into_iter().flatten().min()
+    }
+
+    pub(crate) fn poll_transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
+        let transmit = self.endpoint.poll_transmit()?;
+        Some((transmit.peer.remote, transmit.datagram.to_vec()))
+    }
+
+    fn ask(&mut self, request: Request, now: Instant) {
+        let schedule = Schedule {
+            deadline: now + request.patience,
+            last_copy_before: now + request.patience,
+            ..Schedule::new(&TransmissionParameters::default(), now)
+        };
+        let content = content(&request);
+        let sent =
+            self.endpoint.send_request(self.proxy, request.confirmable, &content.as_content(), schedule, now);
+        let exchange = sent.expect("a client has Message IDs for what a run asks");
+        let token = self.endpoint.trace(exchange).map(|trace| trace.token).unwrap_or_default();
+        self.asked.push(Asked { request, token, outcome: Outcome::Waiting, exchange });
+    }
+
+    fn settle(&mut self, now: Instant) {
+        while let Some(event) = self.endpoint.poll_event() {
+            match event {
+                Event::Failed { exchange, failure, .. } => {
+                    self.end(exchange, Outcome::Failed { at: now, failure });
+                }
+                Event::Acknowledged { .. }
+                | Event::Retransmitted { .. }
+                | Event::Alive { .. }
+                | Event::EmptyAckSent { .. }
+                | Event::Repeated { .. }
+                | Event::Delivered { .. } => {}
+            }
+        }
+    }
+
+    fn end(&mut self, exchange: ExchangeId, outcome: Outcome) {
+        if let Some(asked) = self.asked.iter_mut().find(|asked| asked.exchange == exchange) {
+            debug_assert_eq!(asked.outcome, Outcome::Waiting, "an exchange ends once");
+            asked.outcome = outcome;
+        }
+    }
+}
+
+fn content(request: &Request) -> OwnedContent {
+    let mut buffer = Vec::new();
+    let mut options = OptionsWriter::new(&mut buffer);
+    let query = format!("k={}", request.key);
+    match &request.target {
+        Target::Path(segments) => {
+            segments.iter().for_each(|segment| options.push(OptionNumber::URI_PATH, segment.as_bytes()));
+            options.push(OptionNumber::URI_QUERY, query.as_bytes());
+        }
+        Target::Uri(uri) => options.push(OptionNumber::PROXY_URI, format!("{uri}?{query}").as_bytes()),
+    }
+    let payload = if request.method.has_payload() { query.as_bytes() } else { &[] };
+    Content { code: request.method.code(), options: options.finish(), payload }.into()
+}

@@ -1,0 +1,239 @@
+//! An origin server that counts what it executes and has its moods.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use coapway_endpoint::{Endpoint, EndpointParameters, Local, Peer, Received, Seed};
+use coapway_message::{
+    Code, Content, Datagram, ExchangeId, MessageType, Method, OptionNumber, OptionsWriter, OwnedContent, datagram,
+};
+use coapway_time::Instant;
+
+use crate::network::stream;
+
+/// What an origin does with the requests of one key. All copies meet the same mood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mood {
+    /// Answers after this long: in the Acknowledgement, or separately when that has left.
+    Answers(Duration),
+    /// Answers with this code.
+    Refuses(Code),
+    /// Acknowledges and never answers.
+    Forgets,
+    /// Says nothing at all.
+    Ignores,
+    /// Rejects with a Reset; ignores what is Non-confirmable.
+    Resets,
+    /// Answers with the right token and broken options.
+    Babbles,
+}
+
+/// Whether an origin recognises duplicates (RFC 7252 §4.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// It does, as an `Endpoint` does.
+    Deduplicates,
+    /// Each copy is a request to it, and it answers in the Acknowledgement.
+    None,
+}
+
+/// What was executed under one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Executed {
+    /// The method.
+    pub method: Method,
+    /// How often.
+    pub times: u32,
+}
+
+/// An origin server.
+#[derive(Debug)]
+pub struct Origin {
+    name: Box<str>,
+    address: SocketAddr,
+    memory: Memory,
+    moods: Box<[Mood]>,
+    seed: u64,
+    endpoint: Endpoint,
+    executed: BTreeMap<u32, Executed>,
+    due: BTreeMap<(Instant, u32), (ExchangeId, OwnedContent)>,
+    forgotten: usize,
+    next: u32,
+    replies: Vec<(SocketAddr, Vec<u8>)>,
+}
+
+impl Origin {
+    /// An origin that draws its mood from `moods`, per key.
+    pub fn new(name: &str, address: SocketAddr, memory: Memory, moods: &[Mood], seed: u64) -> Self {
+        let seed = stream(seed, &["origin ", name]);
+        let parameters =
+            EndpointParameters { early_ack_after: Duration::from_secs(1), ..EndpointParameters::default() };
+        Self {
+            name: name.into(),
+            address,
+            memory,
+            moods: moods.into(),
+            seed,
+            endpoint: Endpoint::new(parameters, Seed::from_number(seed)),
+            executed: BTreeMap::new(),
+            due: BTreeMap::new(),
+            forgotten: 0,
+            next: 0,
+            replies: Vec::new(),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its address.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whether it recognises duplicates.
+    pub const fn memory(&self) -> Memory {
+        self.memory
+    }
+
+    /// What it executed, by key.
+    pub const fn executed(&self) -> &BTreeMap<u32, Executed> {
+        &self.executed
+    }
+
+    /// What is still under way, without what it never meant to answer.
+    pub fn open(&self) -> usize {
+        let requests = self.endpoint.pending_requests() - self.forgotten;
+        self.endpoint.outstanding() + requests + self.replies.len()
+    }
+
+    pub(crate) fn handle_datagram(&mut self, from: SocketAddr, bytes: &[u8], now: Instant) {
+        let peer = Peer { local: Local::default(), remote: from };
+        let parsed = Datagram::parse(bytes).ok().filter(|datagram| datagram.content.code.is_request());
+        if let Some(request) = &parsed
+            && let Some(reply) = self.reply_by_hand(request)
+        {
+            self.replies.extend(reply.map(|reply| (from, reply)));
+            return;
+        }
+        match self.endpoint.handle_datagram(peer, bytes, now) {
+            Received::Nothing | Received::Response { .. } => {}
+            Received::Request { exchange, content, .. } => self.serve(exchange, &content, now),
+        }
+        self.settle();
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        while let Some(entry) = self.due.first_entry().filter(|entry| entry.key().0 <= now) {
+            let (exchange, content) = entry.remove();
+            let _ = self.endpoint.respond(exchange, &content.as_content(), now);
+        }
+        self.endpoint.handle_timeout(now);
+        self.settle();
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        let due = self.due.keys().next().map(|&(at, _)| at);
+        [due, self.endpoint.poll_timeout()].into_iter().flatten().min()
+    }
+
+    pub(crate) fn poll_transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
+        if let Some(reply) = self.replies.pop() {
+            return Some(reply);
+        }
+        let transmit = self.endpoint.poll_transmit()?;
+        Some((transmit.peer.remote, transmit.datagram.to_vec()))
+    }
+
+    fn mood(&self, key: u32) -> Mood {
+        let mut random = fastrand::Rng::with_seed(stream(self.seed, &["mood ", &key.to_string()]));
+        random.choice(&self.moods).copied().unwrap_or(Mood::Answers(Duration::ZERO))
+    }
+
+    /// The reply no `Endpoint` would give, if this request gets one; the inner `None` is silence.
+    fn reply_by_hand(&mut self, request: &Datagram<'_>) -> Option<Option<Vec<u8>>> {
+        let key = key(&request.content);
+        let confirmable = request.message_type == MessageType::Confirmable;
+        match self.mood(key) {
+            Mood::Ignores => Some(None),
+            Mood::Resets => {
+                let reset = || datagram::empty(MessageType::Reset, request.message_id).to_vec();
+                Some(confirmable.then(reset))
+            }
+            Mood::Babbles => {
+                let mut bytes = self.encode(request, &Content::bare(Code::CONTENT));
+                bytes.push(0xF0);
+                Some(Some(bytes))
+            }
+            Mood::Answers(_) | Mood::Refuses(_) if self.memory == Memory::None => {
+                let content = self.execute(&request.content);
+                Some(Some(self.encode(request, &content.as_content())))
+            }
+            Mood::Answers(_) | Mood::Refuses(_) | Mood::Forgets => None,
+        }
+    }
+
+    fn encode(&mut self, request: &Datagram<'_>, content: &Content<'_>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let (message_type, message_id) = match request.message_type {
+            MessageType::Confirmable => (MessageType::Acknowledgement, request.message_id),
+            MessageType::NonConfirmable | MessageType::Acknowledgement | MessageType::Reset => {
+                self.next += 1;
+                (MessageType::NonConfirmable, self.next as u16)
+            }
+        };
+        datagram::encode(&mut bytes, message_type, message_id, request.token, content);
+        bytes
+    }
+
+    fn serve(&mut self, exchange: ExchangeId, content: &Content<'_>, now: Instant) {
+        let answer = self.execute(content);
+        match self.mood(key(content)) {
+            Mood::Forgets => self.forgotten += 1,
+            Mood::Answers(delay) => {
+                self.next += 1;
+                self.due.insert((now + delay, self.next), (exchange, answer));
+                self.handle_timeout(now);
+            }
+            Mood::Refuses(_) | Mood::Ignores | Mood::Resets | Mood::Babbles => {
+                let _ = self.endpoint.respond(exchange, &answer.as_content(), now);
+            }
+        }
+    }
+
+    fn execute(&mut self, content: &Content<'_>) -> OwnedContent {
+        let key = key(content);
+        let method = Method::from_code(content.code).unwrap_or(Method::Get);
+        let code = match (self.mood(key), method) {
+            (Mood::Refuses(code), _) => code,
+            (_, Method::Get | Method::Fetch) => Code::CONTENT,
+            (_, Method::Post | Method::Put | Method::Patch | Method::IPatch) => Code::CHANGED,
+            (_, Method::Delete) => Code::DELETED,
+        };
+        let executed = self.executed.entry(key).or_insert(Executed { method, times: 0 });
+        executed.times += 1;
+        let mut buffer = Vec::new();
+        let mut options = OptionsWriter::new(&mut buffer);
+        options.push_uint(OptionNumber::MAX_AGE, key % 100);
+        Content { code, options: options.finish(), payload: answer_to(key).as_bytes() }.into()
+    }
+
+    fn settle(&mut self) {
+        while self.endpoint.poll_event().is_some() {}
+    }
+}
+
+/// The payload that answers the request of this key.
+pub fn answer_to(key: u32) -> String {
+    format!("answer to {key}")
+}
+
+/// The number behind `k=` in the query.
+pub fn key(content: &Content<'_>) -> u32 {
+    let values = content.options.values(OptionNumber::URI_QUERY);
+    let digits = values.filter_map(|value| std::str::from_utf8(value).ok()?.strip_prefix("k=")?.parse().ok());
+    digits.last().unwrap_or(0)
+}

@@ -1,0 +1,403 @@
+//! The twin of the daemon's worker: the same proxy, driven by the same three calls, behind a virtual
+//! clock.
+//!
+//! One queue holds what is under way (datagrams and look-ups) by time and order of entry; timers are
+//! asked for theirs. Of equal times what is under way comes first, as the worker drains its sockets
+//! before it lets timers fire. After each step the proxy's own invariants and the [`Checks`] run.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use coapway_endpoint::{Local, Seed};
+use coapway_message::Failure;
+use coapway_proxy::{Event, Input, Listening, Occupancy, Output, Parameters, Proxy, SocketRole};
+use coapway_time::Instant;
+
+use crate::actor::Actor;
+use crate::checks::{Checks, Rules, Violation};
+use crate::journal::{DatagramId, Journal, Sent};
+use crate::network::{HostId, Link, Network, stream};
+
+/// Where the proxy listens.
+pub const LISTENER: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)), 5683);
+/// The first of the ports that the proxy sends to origins from.
+const UPSTREAM_PORTS: u16 = 20_000;
+/// So many wakes at one instant are a timer that never stops firing.
+const MOST_WAKES: u32 = 10_000;
+
+/// What a world is made of, beside its actors.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The proxy's settings.
+    pub parameters: Parameters,
+    /// Names that can be looked up: their addresses, and how long it takes. Others are unknown.
+    pub names: BTreeMap<String, (Vec<IpAddr>, Duration)>,
+    /// Each link in each direction, unless said otherwise.
+    pub link: Link,
+    /// The proxy wakes up to this much late.
+    pub lateness: Duration,
+    /// All chance comes from here.
+    pub seed: u64,
+}
+
+/// The virtual world.
+#[derive(Debug)]
+pub struct World {
+    now: Instant,
+    seed: u64,
+    queue: BTreeMap<(Instant, u64), Happening>,
+    entered: u64,
+    network: Network,
+    hosts: BTreeMap<IpAddr, HostId>,
+    proxy: Worker,
+    actors: Vec<Actor>,
+    names: BTreeMap<String, (Vec<IpAddr>, Duration)>,
+    journal: Journal,
+    checks: Checks,
+    wakes: u32,
+}
+
+#[derive(Debug)]
+enum Happening {
+    Arrival(DatagramId),
+    Resolved { lookup: u64, addresses: Vec<IpAddr> },
+}
+
+/// The proxy and what a worker keeps beside it.
+#[derive(Debug)]
+struct Worker {
+    proxy: Proxy,
+    host: HostId,
+    wake: Option<Instant>,
+    busy_until: Instant,
+    lateness: Duration,
+    random: fastrand::Rng,
+}
+
+impl World {
+    /// A world with a proxy and nobody else.
+    pub fn new(plan: Plan) -> Self {
+        let Plan { parameters, names, link, lateness, seed } = plan;
+        let mut network = Network::new(link, stream(seed, &["network"]));
+        let host = network.add_host("proxy");
+        let checks = Checks::new(Rules::new(&parameters, lateness));
+        let listening = Listening { events: true, records: true };
+        let proxy_seed = Seed::from_number(stream(seed, &["proxy"]));
+        let proxy = Worker {
+            proxy: Proxy::new(parameters, listening, proxy_seed),
+            host,
+            wake: None,
+            busy_until: Instant::ZERO,
+            lateness,
+            random: fastrand::Rng::with_seed(stream(seed, &["lateness"])),
+        };
+        let mut journal = Journal::default();
+        journal.name(LISTENER, "proxy");
+        let hosts = [LISTENER.ip(), upstream_address(false, 0).ip(), upstream_address(true, 0).ip()]
+            .map(|address| (address, host));
+        Self {
+            now: Instant::ZERO,
+            seed,
+            queue: BTreeMap::new(),
+            entered: 0,
+            network,
+            hosts: hosts.into(),
+            proxy,
+            actors: Vec::new(),
+            names,
+            journal,
+            checks,
+            wakes: 0,
+        }
+    }
+
+    /// The seed all chance comes from.
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The virtual time.
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Puts somebody into the world, with a host of their own.
+    pub fn add(&mut self, actor: Actor) -> HostId {
+        let host = self.network.add_host(actor.name());
+        self.hosts.insert(actor.address().ip(), host);
+        self.journal.name(actor.address(), actor.name());
+        self.actors.push(actor);
+        host
+    }
+
+    /// The hosts and links.
+    pub const fn network_mut(&mut self) -> &mut Network {
+        &mut self.network
+    }
+
+    /// The proxy's host.
+    pub const fn proxy_host(&self) -> HostId {
+        self.proxy.host
+    }
+
+    /// Who is there beside the proxy.
+    pub fn actors(&self) -> &[Actor] {
+        &self.actors
+    }
+
+    /// One of them.
+    pub fn actor_mut(&mut self, index: usize) -> &mut Actor {
+        &mut self.actors[index]
+    }
+
+    /// What the proxy told, and when.
+    pub fn events(&self) -> &[(Instant, Event)] {
+        self.journal.events()
+    }
+
+    /// All that happened.
+    pub const fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// What must always hold and did not, so far.
+    pub fn violations(&self) -> &[Violation] {
+        self.checks.violations()
+    }
+
+    /// How much there is of everything in the proxy.
+    pub fn occupancy(&self) -> Occupancy {
+        self.proxy.proxy.occupancy()
+    }
+
+    /// What the proxy counted on both legs, towards clients first.
+    pub const fn counters(&self) -> (&coapway_endpoint::Counters, &coapway_endpoint::Counters) {
+        self.proxy.proxy.counters()
+    }
+
+    /// Sends bytes from an actor's address, as they are.
+    pub fn send(&mut self, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
+        self.transmit(from, to, bytes, false);
+        self.after_step();
+    }
+
+    /// The proxy's process stands still for so long: what arrives waits in its sockets.
+    pub fn stall(&mut self, duration: Duration) {
+        self.proxy.busy_until = self.now + duration;
+        self.checks.stalled(self.proxy.busy_until);
+        self.journal.noted(format!("the proxy stalls for {duration:?}"), self.now);
+    }
+
+    /// When something happens next.
+    pub fn next(&self) -> Option<Instant> {
+        let timer = self.next_timer().map(|(at, _)| at);
+        [self.queue.keys().next().map(|&(at, _)| at), timer].into_iter().flatten().min()
+    }
+
+    /// Lets the next thing happen, unless it lies after `until`.
+    pub fn step(&mut self, until: Instant) -> bool {
+        let arrival = self.queue.first_key_value().map(|(&(at, _), _)| at);
+        let timer = self.next_timer();
+        match (arrival, timer) {
+            (Some(at), _) if at <= until && timer.is_none_or(|(timer, _)| at <= timer) => {
+                let Some((_, happening)) = self.queue.pop_first() else { return false };
+                self.advance(at);
+                self.happen(happening);
+            }
+            (_, Some((at, whose))) if at <= until => {
+                self.advance(at);
+                self.wake(whose);
+            }
+            _ => return false,
+        }
+        self.after_step();
+        true
+    }
+
+    /// Lets everything happen up to `until`.
+    pub fn run_until(&mut self, until: Instant) {
+        while self.violations().is_empty() && self.step(until) {}
+        self.advance(self.now.max(until));
+    }
+
+    /// Lets everything happen until nothing is left to do or `limit` has come, and then checks what
+    /// must hold at the end.
+    pub fn run_out(&mut self, limit: Instant) {
+        while self.violations().is_empty() && self.step(limit) {}
+        if let Some(next) = self.next() {
+            self.checks.violated(format!("something is still due at {next} when the run ends at {limit}"), limit);
+        }
+        let occupancy = self.occupancy();
+        self.checks.finish(&self.actors, &occupancy, self.network.counted(), self.now);
+    }
+
+    fn advance(&mut self, at: Instant) {
+        debug_assert!(at >= self.now, "time does not run backwards");
+        if at > self.now {
+            self.wakes = 0;
+        }
+        self.now = at;
+    }
+
+    fn next_timer(&self) -> Option<(Instant, Option<usize>)> {
+        let proxy = self.proxy.wake.map(|wake| (wake.max(self.proxy.busy_until), None));
+        let actors = self.actors.iter().enumerate();
+        let actors = actors.filter_map(|(index, actor)| Some((actor.poll_timeout()?, Some(index))));
+        let timer = proxy.into_iter().chain(actors).min();
+        timer.map(|(at, whose)| (at.max(self.now), whose))
+    }
+
+    fn wake(&mut self, whose: Option<usize>) {
+        self.wakes += 1;
+        if self.wakes > MOST_WAKES {
+            self.checks.violated(format!("a timer of {whose:?} fires without end"), self.now);
+        }
+        match whose {
+            None => {
+                self.proxy.proxy.handle_input(Input::Wake, self.now);
+                self.drain_proxy();
+            }
+            Some(index) => {
+                self.actors[index].handle_timeout(self.now);
+                self.drain_actor(index);
+            }
+        }
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Resolved { lookup, addresses } => {
+                self.proxy.proxy.handle_input(Input::Resolved { lookup, addresses: &addresses }, self.now);
+                self.drain_proxy();
+            }
+            Happening::Arrival(id) => self.arrive(id),
+        }
+    }
+
+    fn arrive(&mut self, id: DatagramId) {
+        let Sent { from, to, ref bytes, is_error, .. } = *self.journal.datagram(id);
+        let local = local(to);
+        if local.is_some() && self.now < self.proxy.busy_until {
+            self.enter(self.proxy.busy_until, Happening::Arrival(id));
+            return;
+        }
+        if !self.network.arrive(to) {
+            self.journal.refused(id, self.now);
+            if !is_error {
+                let quoted = self.journal.datagram(id).bytes.clone();
+                self.transmit(to, from, quoted, true);
+            }
+            return;
+        }
+        if let Some(local) = local {
+            let input = if is_error {
+                let failure = Failure::Unreachable;
+                Input::Undeliverable { local, remote: from, quoted: bytes, failure }
+            } else {
+                self.checks.proxy_received(from, to, bytes, self.now);
+                Input::Datagram { local, remote: from, bytes }
+            };
+            self.proxy.proxy.handle_input(input, self.now);
+            self.journal.arrived(id, self.now);
+            self.drain_proxy();
+        } else if let Some(index) = self.actors.iter().position(|actor| actor.address() == to) {
+            if !is_error {
+                self.checks.actor_received(from, to, bytes, self.now);
+                self.actors[index].handle_datagram(from, bytes, self.now);
+            }
+            self.journal.arrived(id, self.now);
+            self.drain_actor(index);
+        } else {
+            self.journal.arrived(id, self.now);
+        }
+    }
+
+    fn drain_actor(&mut self, index: usize) {
+        let from = self.actors[index].address();
+        while let Some((to, bytes)) = self.actors[index].poll_transmit() {
+            self.transmit(from, to, bytes, false);
+        }
+    }
+
+    fn drain_proxy(&mut self) {
+        loop {
+            match self.proxy.proxy.poll_output() {
+                Output::Transmit(transmit) => {
+                    let from = address(SocketRole::of(transmit.peer.local.socket));
+                    let (to, bytes) = (transmit.peer.remote, transmit.datagram.to_vec());
+                    self.checks.proxy_sent(from, to, &bytes, self.now);
+                    self.transmit(from, to, bytes, false);
+                }
+                Output::LookUp { lookup, name } => {
+                    let unknown = (Vec::new(), Duration::ZERO);
+                    let (addresses, delay) = self.names.get(&*name).cloned().unwrap_or(unknown);
+                    self.journal.noted(format!("look-up {lookup} of {name}"), self.now);
+                    self.enter(self.now + delay, Happening::Resolved { lookup, addresses });
+                }
+                Output::Event(event) => {
+                    self.checks.told(&event, self.now);
+                    self.journal.told(event, self.now);
+                }
+                Output::Wait { until } => {
+                    let Worker { random, lateness, wake, .. } = &mut self.proxy;
+                    let late = lateness.mul_f64(random.f64());
+                    *wake = until.map(|until| until + late);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn transmit(&mut self, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>, is_error: bool) {
+        let Some(&host) = self.hosts.get(&from.ip()) else { return };
+        let destination = self.hosts.get(&to.ip()).copied();
+        let arrivals = self.network.send(host, destination, self.now);
+        let sent = Sent { at: self.now, from, to, bytes, is_error, arrivals: arrivals.clone() };
+        let id = self.journal.sent(sent);
+        for arrival in arrivals {
+            self.enter(arrival, Happening::Arrival(id));
+        }
+    }
+
+    fn enter(&mut self, at: Instant, happening: Happening) {
+        self.queue.insert((at, self.entered), happening);
+        self.entered += 1;
+    }
+
+    fn after_step(&mut self) {
+        self.proxy.proxy.check_invariants();
+        self.checks.after_step(self.now);
+        let in_flight = self.queue.values().filter(|happening| matches!(happening, Happening::Arrival(_)));
+        let (in_flight, counted) = (in_flight.count() as u64, self.network.counted().in_flight());
+        if in_flight != counted {
+            let what = format!("{in_flight} copies in flight, the network counts {counted}");
+            self.checks.violated(what, self.now);
+        }
+    }
+}
+
+/// The address of one of the proxy's sockets.
+fn address(role: SocketRole) -> SocketAddr {
+    match role {
+        SocketRole::Listener(_) => LISTENER,
+        SocketRole::Upstream { ipv6, number } => upstream_address(ipv6, number),
+    }
+}
+
+fn upstream_address(ipv6: bool, number: u32) -> SocketAddr {
+    let port = UPSTREAM_PORTS + number as u16;
+    let ip = if ipv6 { IpAddr::from([0xFD00, 0, 0, 0, 0, 0, 0, 1]) } else { LISTENER.ip() };
+    SocketAddr::new(ip, port)
+}
+
+/// Which of the proxy's sockets has this address, as the worker would say it.
+fn local(address: SocketAddr) -> Option<Local> {
+    if address == LISTENER {
+        return Some(Local { socket: SocketRole::Listener(0).socket(), address: Some(LISTENER.ip()) });
+    }
+    let number = u32::from(address.port().checked_sub(UPSTREAM_PORTS)?);
+    let role = SocketRole::Upstream { ipv6: address.is_ipv6(), number };
+    (upstream_address(address.is_ipv6(), number) == address)
+        .then(|| Local { socket: role.socket(), address: None })
+}
