@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use coapway_endpoint::{Counters, Endpoint, Event as EndpointEvent, Peer, Received, Seed};
+use coapway_endpoint::{Counters, Endpoint, Event as EndpointEvent, Local, Peer, Received, Seed};
 use coapway_message::{Code, Content, Evidence, ExchangeId, Failure, Token, uri};
 use coapway_relay::{Answer, Destination, Fetch, FetchId, Phase, Plan, Refusal, Relay};
 use coapway_time::Instant;
@@ -73,20 +73,18 @@ impl Proxy {
     pub fn handle_input(&mut self, input: Input<'_>, now: Instant) {
         match input {
             Input::Datagram { local, remote, bytes } => {
-                let peer = Peer { local, remote };
                 match SocketRole::of(local.socket) {
-                    SocketRole::Listener(_) => self.handle_downstream(peer, bytes, now),
-                    SocketRole::Upstream { .. } => self.handle_upstream(peer, bytes, now),
+                    SocketRole::Listener(_) => self.handle_downstream(Peer { local, remote }, bytes, now),
+                    SocketRole::Upstream { .. } => self.handle_upstream(upstream(local, remote), bytes, now),
                 }
             }
             Input::Undeliverable { local, remote, quoted, failure } => {
-                let peer = Peer { local, remote };
                 match SocketRole::of(local.socket) {
                     SocketRole::Listener(_) => {
-                        self.downstream.handle_unreachable(peer, quoted, failure, now);
+                        self.downstream.handle_unreachable(Peer { local, remote }, quoted, failure, now);
                     }
                     SocketRole::Upstream { .. } => {
-                        self.upstreams.handle_undeliverable(peer, quoted, failure, now);
+                        self.upstreams.handle_undeliverable(upstream(local, remote), quoted, failure, now);
                     }
                 }
             }
@@ -412,6 +410,11 @@ impl Proxy {
         self.journal.answered(request, &content, Cause::Refused, None, now);
         let _ = self.downstream.respond(request, &content, now);
     }
+}
+
+/// An origin as the endpoint knows it: which of our addresses it answered to does not matter.
+const fn upstream(local: Local, remote: SocketAddr) -> Peer {
+    Peer { local: Local { address: None, ..local }, remote }
 }
 
 /// A request as it came in.
