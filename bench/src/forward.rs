@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::load::{Load, Outcome};
+use crate::load::Load;
 use crate::machine::{Busy, Machine};
 use crate::process::{Process, free_address};
 use crate::proxies::{Coapway, Proxy, this_program};
 use crate::report::Report;
+use crate::run::Run;
 use crate::sys;
 
 /// Compares coapway's CPU time per forward with that of a bare UDP forwarder.
@@ -60,24 +61,6 @@ pub(crate) struct Args {
     /// Write every run as JSON into this file, too.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-}
-
-/// One proxy under one load.
-pub(crate) struct Run {
-    /// Counted from 0.
-    pub(crate) repetition: u8,
-    /// The proxy.
-    pub(crate) proxy: String,
-    /// Clients of the load.
-    pub(crate) clients: u16,
-    /// What the clients saw.
-    pub(crate) outcome: Outcome,
-    /// CPU time of the proxy in the measured window, in µs per right answer.
-    pub(crate) cpu: f64,
-    /// Cores that neither proxy nor load nor origin used, on average.
-    pub(crate) foreign: f64,
-    /// Cores that the hypervisor took away, on average.
-    pub(crate) stolen: f64,
 }
 
 /// Everybody's CPU time at one end of the measured window.
@@ -151,28 +134,6 @@ impl Args {
             window: Duration::from_secs_f64(self.seconds),
             requests: self.max_requests,
         }
-    }
-}
-
-impl Run {
-    /// One line of progress.
-    fn printed(&self) -> String {
-        let Outcome { answered, seconds, p50, p99, retransmissions, wrong, unanswered, complaint, .. } =
-            &self.outcome;
-        let rate = *answered as f64 / seconds;
-        let mut line = format!(
-            "#{} {:>10} {:>5} clients: {rate:>7.0}/s, {:>6.2} µs CPU, P50 {p50:.0} µs, P99 {p99:.0} µs, \
-             {retransmissions} repeated, {wrong} wrong, {unanswered} unanswered, {:.2} foreign cores",
-            self.repetition + 1,
-            self.proxy,
-            self.clients,
-            self.cpu,
-            self.foreign
-        );
-        if let Some(complaint) = complaint {
-            line += &format!("\n    first fault: {complaint}");
-        }
-        line
     }
 }
 

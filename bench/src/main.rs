@@ -20,6 +20,7 @@ mod origin;
 mod process;
 mod proxies;
 mod report;
+mod run;
 mod statistics;
 #[allow(unsafe_code, reason = "epoll, CPU sets, process clocks and pidfds are not in the standard library")]
 mod sys;

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::forward::Run;
 use crate::machine::Machine;
+use crate::run::Run;
 use crate::statistics::Spread;
 
 /// More foreign CPU use than this makes a run doubtful.

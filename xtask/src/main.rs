@@ -1,2 +1,84 @@
-//! main
-fn main() {}
+//! `cargo xtask`: the checks of this workspace, and all of them in a row.
+//!
+//! Every check is a function from text to findings; only `workspace` and `ci` touch files and processes.
+
+mod ci;
+mod circles;
+mod layers;
+mod licences;
+mod lines;
+mod metadata;
+mod purity;
+mod source;
+mod spdx;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use workspace::Workspace;
+
+/// Checks this workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Clone, Copy, Subcommand)]
+enum Command {
+    /// What CI runs: format, clippy, layers, licences, shape, docs, and all tests at the end.
+    Ci,
+    /// The layer rule: arrows only go down, and the core has no clock, socket, thread, lock or global.
+    Layers,
+    /// Every package comes from crates.io or this workspace, under a licence that may be used.
+    Licences,
+    /// Names .rs files that have grown too long; never fails.
+    Lines,
+    /// Names modules that import each other in a circle.
+    Circles {
+        /// Fail if there are any.
+        #[arg(long)]
+        strict: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs one command; false when it found something that must not be.
+fn run(command: Command) -> Result<bool> {
+    let workspace = Workspace::find()?;
+    match command {
+        Command::Ci => ci::run(&workspace),
+        Command::Layers => Ok(report("error", &workspace.layer_findings()?)),
+        Command::Licences => Ok(report("error", &workspace.licence_findings()?)),
+        Command::Lines => {
+            report("warning", &workspace.line_findings()?);
+            Ok(true)
+        }
+        Command::Circles { strict } => {
+            let level = if strict { "error" } else { "warning" };
+            Ok(report(level, &workspace.circle_findings()?) || !strict)
+        }
+    }
+}
+
+/// Prints findings; true when there are none.
+fn report(level: &str, findings: &[String]) -> bool {
+    for finding in findings {
+        eprintln!("{level}: {finding}");
+    }
+    findings.is_empty()
+}

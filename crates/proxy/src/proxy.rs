@@ -195,6 +195,7 @@ impl Proxy {
             route: plan.route,
             received: now,
             deadline: now + self.upstreams.parameters(plan.upstream).max_wait,
+            evidence: Evidence::NotSent,
             phase: Phase::LookingUp,
         });
         let Some(fetch) = fetch else {
@@ -362,11 +363,12 @@ impl Proxy {
         if let Some(trace) = trace.filter(|_| self.journal.records()) {
             self.journal.trace(request, trace);
         }
+        let evidence = Evidence::after(failure, copies);
         if failure == Failure::Unreachable
-            && Evidence::after(failure, copies) != Evidence::OutcomeUnknown
+            && evidence != Evidence::OutcomeUnknown
             && let Some((addresses, content)) = self.alternatives.take(id)
         {
-            self.relay.set_phase(id, Phase::LookingUp);
+            self.relay.start_over(id, evidence);
             self.try_addresses(id, addresses.into_iter(), &content.as_content(), now);
             return;
         }
@@ -397,7 +399,7 @@ impl Proxy {
     }
 
     fn answer_failure(&mut self, fetch: &Fetch, failure: Failure, copies: u32, now: Instant) {
-        let evidence = Evidence::after(failure, copies);
+        let evidence = fetch.evidence.max(Evidence::after(failure, copies));
         self.answer.clear();
         let content = Answer::for_failure(failure, evidence).write(&mut self.answer);
         self.journal.answered(fetch.request, &content, Cause::Failed(failure), Some(evidence), now);

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use coapway_message::{ExchangeId, Method};
+use coapway_message::{Evidence, ExchangeId, Method};
 use coapway_time::{Instant, TimerId, Timers};
 
 use crate::admission::Admission;
@@ -48,6 +48,8 @@ pub struct Fetch {
     pub received: Instant,
     /// When it is answered at the latest.
     pub deadline: Instant,
+    /// What earlier exchanges of it leave to be said; evidence only grows weaker.
+    pub evidence: Evidence,
     /// Where it stands.
     pub phase: Phase,
 }
@@ -135,6 +137,7 @@ mod tests {
             route: None,
             received: Instant::ZERO,
             deadline: Instant::ZERO + Duration::from_secs(seconds),
+            evidence: Evidence::NotSent,
             phase: Phase::LookingUp,
         }
     }

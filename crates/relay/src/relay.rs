@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use coapway_message::{Content, Failure};
+use coapway_message::{Content, Evidence, Failure};
 use coapway_time::Instant;
 
 use crate::admission;
@@ -73,6 +73,14 @@ impl Relay {
     pub fn set_phase(&mut self, id: FetchId, phase: Phase) {
         if let Some(fetch) = self.fetches.get_mut(id) {
             fetch.phase = phase;
+        }
+    }
+
+    /// An exchange of a fetch ended, and the fetch goes on with another.
+    pub fn start_over(&mut self, id: FetchId, evidence: Evidence) {
+        if let Some(fetch) = self.fetches.get_mut(id) {
+            fetch.evidence = fetch.evidence.max(evidence);
+            fetch.phase = Phase::LookingUp;
         }
     }
 

@@ -47,6 +47,8 @@ pub struct Journal {
     events: Vec<(Instant, Event)>,
     entries: Vec<(Instant, Entry)>,
     names: BTreeMap<SocketAddr, Box<str>>,
+    /// Where the proxy listens; what passes elsewhere is between it and origins.
+    listener: Option<SocketAddr>,
 }
 
 impl Journal {
@@ -57,7 +59,13 @@ impl Journal {
 
     /// The name of an address, or the address.
     pub fn name_of(&self, address: SocketAddr) -> String {
-        self.names.get(&address).map_or_else(|| address.to_string(), |name| name.to_string())
+        self.names.get(&address).map_or_else(|| address.to_string(), ToString::to_string)
+    }
+
+    /// Says where the proxy listens.
+    pub fn set_listener(&mut self, address: SocketAddr) {
+        self.name(address, "proxy");
+        self.listener = Some(address);
     }
 
     /// A datagram left.
@@ -138,10 +146,10 @@ impl Journal {
 
     /// The run as a message diagram: towards clients on the left, towards origins on the right of
     /// the proxy.
-    pub fn diagram(&self, is_origin: impl Fn(SocketAddr) -> bool) -> String {
+    pub fn diagram(&self) -> String {
         let mut diagram = String::new();
         for sent in &self.sent {
-            let right = is_origin(sent.from) || is_origin(sent.to);
+            let right = ![Some(sent.from), Some(sent.to)].contains(&self.listener);
             let (from, to) = (self.name_of(sent.from), self.name_of(sent.to));
             let indent = if right { 44 } else { 0 };
             let fate = match &sent.arrivals[..] {

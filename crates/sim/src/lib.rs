@@ -1,1 +1,10 @@
-//! sim
+//! tour later
+pub mod actor;
+pub mod checks;
+pub mod client;
+pub mod journal;
+pub mod network;
+pub mod notation;
+pub mod origin;
+pub mod storm;
+pub mod world;

@@ -98,11 +98,17 @@ pub struct Network {
 
 impl Network {
     /// A network whose links are `usual` in both directions unless said otherwise.
-    pub const fn new(usual: Link, seed: u64) -> Self {
-        let counted = Conservation { sent: 0, duplicated: 0, delivered: 0, refused: 0, lost: 0 };
-        let (links, directions) = (BTreeMap::new(), BTreeMap::new());
-        let (hosts, outages, closed) = (Vec::new(), Vec::new(), BTreeSet::new());
-        Self { seed, usual, links, directions, hosts, outages, closed, counted }
+    pub fn new(usual: Link, seed: u64) -> Self {
+        Self {
+            seed,
+            usual,
+            links: BTreeMap::new(),
+            directions: BTreeMap::new(),
+            hosts: Vec::new(),
+            outages: Vec::new(),
+            closed: BTreeSet::new(),
+            counted: Conservation::default(),
+        }
     }
 
     /// A further host. Its name decides its chance.

@@ -93,7 +93,7 @@ impl World {
             random: fastrand::Rng::with_seed(stream(seed, &["lateness"])),
         };
         let mut journal = Journal::default();
-        journal.name(LISTENER, "proxy");
+        journal.set_listener(LISTENER);
         let hosts = [LISTENER.ip(), upstream_address(false, 0).ip(), upstream_address(true, 0).ip()]
             .map(|address| (address, host));
         Self {
@@ -123,6 +123,8 @@ impl World {
     }
 
     /// Puts somebody into the world, with a host of their own.
+    ///
+    /// Shape: their IP address is nobody else's.
     pub fn add(&mut self, actor: Actor) -> HostId {
         let host = self.network.add_host(actor.name());
         self.hosts.insert(actor.address().ip(), host);
@@ -225,6 +227,9 @@ impl World {
     /// must hold at the end.
     pub fn run_out(&mut self, limit: Instant) {
         while self.violations().is_empty() && self.step(limit) {}
+        if !self.violations().is_empty() {
+            return;
+        }
         if let Some(next) = self.next() {
             self.checks.violated(format!("something is still due at {next} when the run ends at {limit}"), limit);
         }

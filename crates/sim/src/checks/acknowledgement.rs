@@ -10,17 +10,17 @@ use coapway_time::Instant;
 use super::Rules;
 
 /// Version 1, type CON, at least a header.
-const fn confirmable_id(bytes: &[u8]) -> Option<u16> {
+fn confirmable_id(bytes: &[u8]) -> Option<u16> {
     match bytes {
-        [first, _, high, low, ..] if first >> 4 == 0b0100 => Some(u16::from_be_bytes([*high, *low])),
+        [first, _, high, low, ..] if *first >> 4 == 0b0100 => Some(u16::from_be_bytes([*high, *low])),
         _ => None,
     }
 }
 
 /// Version 1, type ACK or RST.
-const fn acknowledged_id(bytes: &[u8]) -> Option<u16> {
+fn acknowledged_id(bytes: &[u8]) -> Option<u16> {
     match bytes {
-        [first, _, high, low, ..] if first >> 5 == 0b011 => Some(u16::from_be_bytes([*high, *low])),
+        [first, _, high, low, ..] if *first >> 5 == 0b011 => Some(u16::from_be_bytes([*high, *low])),
         _ => None,
     }
 }
