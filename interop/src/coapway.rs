@@ -124,7 +124,17 @@ fn build() -> PathBuf {
     };
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["build", "--quiet", "--package", "coapway-daemon", "--bin", "coapway", "--profile", profile])
+        .args([
+            "build",
+            "--quiet",
+            "--locked",
+            "--package",
+            "coapway-daemon",
+            "--bin",
+            "coapway",
+            "--profile",
+            profile,
+        ])
         .arg("--target-dir")
         .arg(target_folder)
         .current_dir(crate::peers::workspace())

@@ -13,6 +13,7 @@
 //! Everything that is started is ended when its value is dropped, and nothing else is.
 
 pub mod aiocoap;
+pub mod clock;
 pub mod coapway;
 pub mod datagram;
 pub mod libcoap;

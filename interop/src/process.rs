@@ -7,8 +7,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::clock::now;
 use crate::datagram::{Datagram, Kind};
 
 /// How long a process may take until it answers; generous, since two cores start many at once.
@@ -80,12 +81,12 @@ impl Process {
 
     /// Waits until the process answers a CoAP ping at each of the addresses.
     pub fn wait_until_it_answers(&mut self, addresses: &[SocketAddr]) {
-        let limit = Instant::now() + START_LIMIT;
+        let limit = now() + START_LIMIT;
         for address in addresses {
             while !answers_ping(*address) {
                 let ended = self.child.try_wait().expect("the child can be asked");
                 assert!(ended.is_none(), "{} ended with {ended:?}:\n{}", self.name, self.output());
-                assert!(Instant::now() < limit, "{} is silent at {address}:\n{}", self.name, self.output());
+                assert!(now() < limit, "{} is silent at {address}:\n{}", self.name, self.output());
             }
         }
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::clock::now;
 use crate::datagram::{Code, Datagram, EMPTY, Kind, option};
 use crate::process::Family;
 
@@ -53,7 +54,7 @@ impl RawClient {
     /// Sends a message.
     pub fn send(&self, message: &Datagram) -> Instant {
         self.socket.send_to(&message.encode(), self.proxy).expect("loopback takes a datagram");
-        Instant::now()
+        now()
     }
 
     /// The next datagram from the proxy, or `None` when none has come by `limit`.
@@ -149,7 +150,7 @@ impl RawOrigin {
         let thread = thread::spawn(move || {
             let mut due: Vec<(Instant, SocketAddr, Vec<u8>)> = Vec::new();
             while !stopped.load(Ordering::Relaxed) {
-                let now = Instant::now();
+                let now = now();
                 due.retain(|(at, to, bytes)| {
                     let keep = *at > now;
                     if !keep {
@@ -202,7 +203,7 @@ impl RawOrigin {
         loop {
             let received = self.received();
             let found = received.into_iter().find(|one| one.datagram.as_ref().is_some_and(&wanted));
-            if found.is_some() || Instant::now() > limit {
+            if found.is_some() || now() > limit {
                 return found;
             }
             thread::park_timeout(Duration::from_millis(5));
@@ -236,7 +237,7 @@ fn loopback_socket(peer: SocketAddr) -> UdpSocket {
 fn receive(socket: &UdpSocket, limit: Instant) -> Option<(Received, SocketAddr)> {
     let mut buffer = [0; 2048];
     loop {
-        let left = limit.saturating_duration_since(Instant::now());
+        let left = limit.saturating_duration_since(now());
         if left.is_zero() {
             return None;
         }
@@ -245,7 +246,7 @@ fn receive(socket: &UdpSocket, limit: Instant) -> Option<(Received, SocketAddr)>
             Ok((length, from)) => {
                 let bytes = buffer[..length].to_vec();
                 let datagram = Datagram::decode(&bytes);
-                return Some((Received { at: Instant::now(), bytes, datagram }, from));
+                return Some((Received { at: now(), bytes, datagram }, from));
             }
             Err(error) => {
                 let waited = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);

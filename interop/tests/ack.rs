@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use coapway_interop::clock::now;
 use coapway_interop::coapway::{self, Proxy};
 use coapway_interop::datagram::{CONTENT, Code, Datagram, EMPTY, GET, Kind, POST, PUT};
 use coapway_interop::libcoap;
@@ -51,7 +52,7 @@ fn slow_origin_gives_an_empty_ack_and_one_separate_response() {
                     assert_eq!(settled.answer.payload, b"slow", "{name}");
                     let expected = SLOW..SLOW + SLACK;
                     assert!(expected.contains(&settled.after), "{name}: answer after {:?}", settled.after);
-                    assert_eq!(messages(&client.receive_all(Instant::now() + QUIET)), [], "{name}");
+                    assert_eq!(messages(&client.receive_all(now() + QUIET)), [], "{name}");
                     assert_eq!(origin.requests().len(), 1, "{name}");
                 });
             }
@@ -66,7 +67,7 @@ fn separate_response_of_an_origin_is_acknowledged_once() {
     let client = RawClient::new(proxy.address(Family::V4));
     let request = RawClient::forward_request(Kind::Confirmable, POST, &origin.uri("/slow"));
     assert_eq!(client.settle(&request, PATIENCE).answer.code, CONTENT);
-    assert_eq!(messages(&client.receive_all(Instant::now() + QUIET)), []);
+    assert_eq!(messages(&client.receive_all(now() + QUIET)), []);
     let received = messages(&origin.received());
     let acknowledgement = Datagram::empty(Kind::Acknowledgement, SEPARATE_ID);
     assert_eq!(received.len(), 2, "{received:?}");
@@ -108,7 +109,7 @@ fn repeats_of_a_slow_request_reach_the_origin_once() {
                             .extend(receive_and_acknowledge(&client, first + Duration::from_millis(after)));
                         client.send(&request);
                     }
-                    received.extend(receive_and_acknowledge(&client, Instant::now() + QUIET));
+                    received.extend(receive_and_acknowledge(&client, now() + QUIET));
 
                     // A CON client that repeats after the end may be shown the same response again.
                     let mut answers = messages(&received);
@@ -141,7 +142,7 @@ fn repeat_after_the_empty_ack_gets_it_again_at_once() {
     let answer = client.receive(sent + SLOW + SLACK).expect("the separate response comes");
     assert_eq!(answer.message().code, CONTENT);
     client.send(&Datagram::empty(Kind::Acknowledgement, answer.message().message_id));
-    assert_eq!(messages(&client.receive_all(Instant::now() + QUIET)), []);
+    assert_eq!(messages(&client.receive_all(now() + QUIET)), []);
     assert_eq!(origin.requests().len(), 1);
 }
 
@@ -195,11 +196,7 @@ fn separate_response_is_repeated_until_it_is_settled() {
                     "repeated after {gap:?}, before {timeout:?}"
                 );
                 client.send(&Datagram::empty(end, first.message().message_id));
-                assert_eq!(
-                    messages(&client.receive_all(Instant::now() + QUIET * 2)),
-                    [],
-                    "{end:?} did not end it"
-                );
+                assert_eq!(messages(&client.receive_all(now() + QUIET * 2)), [], "{end:?} did not end it");
             });
         }
     });

@@ -4,8 +4,9 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::OnceLock;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use coapway_interop::clock::now;
 use coapway_interop::coapway::{self, Proxy};
 use coapway_interop::datagram::{
     BAD_GATEWAY, CONTENT, Code, Datagram, EMPTY, GATEWAY_TIMEOUT, GET, Kind, POST, option,
@@ -218,7 +219,7 @@ fn foreign_clients_see_both_codes_in_time() {
         let via = Via::ProxyUri(proxy.address(Family::V4));
         let request =
             Request { confirmable, patience: patience(), ..Request::new(Method::Get, origin, "/x", via) };
-        let began = Instant::now();
+        let began = now();
         let answer = client.request(&request).unwrap_or_else(|text| panic!("{origin}: {text}"));
         (answer.code, began.elapsed())
     };
@@ -381,7 +382,7 @@ fn check_attempts(way: Way, requests: &[Datagram]) {
 }
 
 fn assert_quiet(client: &RawClient) {
-    let more: Vec<Received> = client.receive_all(Instant::now() + QUIET);
+    let more: Vec<Received> = client.receive_all(now() + QUIET);
     let more: Vec<_> = more.iter().map(Received::message).collect();
     assert!(more.is_empty(), "more came after the final answer: {more:?}");
 }

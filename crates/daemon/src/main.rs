@@ -3,6 +3,7 @@
 mod arguments;
 mod client;
 mod clock;
+mod events;
 mod log;
 mod records;
 mod serve;

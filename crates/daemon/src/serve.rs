@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use coapway_config::{Config, ResolverSource};
+use coapway_config::{Config, Overrides};
 use coapway_endpoint::Seed;
 use coapway_proxy::Listening;
 use coapway_transport::{Resolver, Source};
@@ -37,7 +37,17 @@ fn load(settings: &Settings) -> Result<Config, ExitCode> {
         },
     };
     let file = settings.config.as_deref().zip(text.as_deref());
-    Config::load(file, std::env::vars_os(), &settings.overrides()).map_err(|errors| complain(WRONG_USE, &errors.to_string()))
+    let overrides = Overrides {
+        listen: settings.listen.clone(),
+        reverse: settings.reverse.clone(),
+        admin: settings.admin.clone(),
+        record: settings.record.clone(),
+        log: settings.log.clone(),
+        log_format: settings.log_format.clone(),
+        set: settings.set.clone(),
+    };
+    Config::load(file, std::env::vars_os(), &overrides)
+        .map_err(|errors| complain(WRONG_USE, &errors.to_string()))
 }
 
 /// `coapway check`.
@@ -82,15 +92,15 @@ async fn run(config: &Config) -> ExitCode {
         }
     };
     let source = match config.resolver() {
-        ResolverSource::System => Source::System,
-        ResolverSource::Hosts(path) => Source::Hosts(path.clone()),
+        coapway_config::Resolver::System => Source::System,
+        coapway_config::Resolver::Hosts(path) => Source::Hosts(path.clone()),
     };
     let resolver = match Resolver::new(source, LOOK_UPS.0, LOOK_UPS.1) {
         Ok(resolver) => resolver,
         Err(error) => return complain(1, &format!("cannot start the resolver: {error}")),
     };
     let clock = Clock::start();
-    let events = match Events::start(config, &clock) {
+    let events = match Events::start(config.record(), &clock) {
         Ok(events) => events,
         Err(error) => return complain(1, &format!("cannot open the record file: {error}")),
     };
@@ -98,19 +108,15 @@ async fn run(config: &Config) -> ExitCode {
     if let Err(error) = getrandom::fill(&mut seed) {
         return complain(1, &format!("no randomness: {error}"));
     }
-    let listening = Listening { events: false, records: events.records() };
+    let listening = Listening { events: false, records: events.wants_records() };
     let mut parameters = config.parameters();
     parameters.relay.own = sockets.listeners().collect();
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
-    let summary = config.summary();
     let mut worker = Worker::new(parameters, listening, sockets, resolver, events, clock, Seed(seed));
     for address in worker.listeners() {
         tracing::info!("listening on coap://{address}");
-    }
-    for line in summary {
-        tracing::info!("{line}");
     }
     let stop = match stop_signal() {
         Ok(stop) => stop,

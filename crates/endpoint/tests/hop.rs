@@ -275,11 +275,11 @@ fn answers_in_time_are_piggybacked_and_repeated_to_repeats() {
     hop.wait(at(400));
     hop.endpoint.respond(exchange, &RESPONSE, hop.now).expect("open");
     let reply = bytes(MessageType::Acknowledgement, 10, b"\xA1", &RESPONSE);
-    assert_eq!(hop.sent(), [reply.clone()]);
+    assert_eq!(hop.sent(), std::slice::from_ref(&reply));
     for seconds in [1, 2, 200] {
         hop.wait(at(seconds * 1000));
         assert_eq!(hop.receive(&request), Got::Nothing);
-        assert_eq!(hop.sent(), [reply.clone()]);
+        assert_eq!(hop.sent(), std::slice::from_ref(&reply));
     }
     hop.wait(at(248_000));
     assert!(matches!(
@@ -298,7 +298,7 @@ fn a_slow_answer_is_acknowledged_early_and_sent_separately_until_acknowledged() 
     let sent = hop.wait(at(2_000));
     assert_eq!(sent, [(500, empty_ack.clone())]);
     hop.receive(&request);
-    assert_eq!(hop.sent(), [empty_ack.clone()]);
+    assert_eq!(hop.sent(), std::slice::from_ref(&empty_ack));
     hop.endpoint.respond(exchange, &RESPONSE, hop.now).expect("open");
     let response = hop.sent().pop().expect("sent at once");
     let (message_id, token) = ids(&response);
@@ -420,4 +420,32 @@ fn our_message_ids_and_theirs_are_separate_spaces() {
     hop.endpoint.respond(incoming, &RESPONSE, hop.now).expect("open");
     let answer = bytes(MessageType::Acknowledgement, message_id, &token, &RESPONSE);
     assert!(matches!(hop.receive(&answer), Got::Response(answered, ..) if answered == exchange));
+}
+
+#[test]
+fn all_copies_of_a_separate_response_leave_and_the_last_one_late() {
+    for seed in 0..50 {
+        let parameters = EndpointParameters {
+            transmission: TransmissionParameters {
+                ack_timeout: Duration::from_secs(1),
+                ack_random_factor: 1.2,
+                retry_jitter: 0.1,
+                max_retransmit: 2,
+            },
+            max_wait: Duration::from_secs(10),
+            ..EndpointParameters::default()
+        };
+        let mut hop = Hop { endpoint: Endpoint::new(parameters, Seed::from_number(seed)), now: Instant::ZERO };
+        let request = bytes(MessageType::Confirmable, 10, b"\xA1", &Content::bare(Code::GET));
+        let Got::Request(exchange) = hop.receive(&request) else { panic!("a request") };
+        hop.wait(at(1_000));
+        hop.endpoint.respond(exchange, &RESPONSE, hop.now).expect("open");
+        hop.sent();
+        let copies: Vec<_> = hop.wait(at(11_100)).into_iter().map(|(millis, _)| millis - 1_000).collect();
+        assert!(
+            matches!(copies[..], [first, last] if (1000..=1201).contains(&first) && (8000..10_000).contains(&last)),
+            "seed {seed}: {copies:?}"
+        );
+        assert!(matches!(hop.events().last(), Some(Event::Delivered { outcome: Err(Failure::TimedOut), copies: 3, .. })));
+    }
 }

@@ -181,6 +181,7 @@ impl Checks {
     pub fn stalled(&mut self, until: Instant) {
         self.acknowledgement.stalled(until);
         self.settlement.stalled(until);
+        self.copies.stalled(until);
     }
 
     /// Everything that had to happen by now has happened.

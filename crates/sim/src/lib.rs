@@ -6,5 +6,8 @@ pub mod journal;
 pub mod network;
 pub mod notation;
 pub mod origin;
+pub mod play;
+pub mod scenario;
+pub mod script;
 pub mod storm;
 pub mod world;

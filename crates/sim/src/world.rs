@@ -82,6 +82,14 @@ impl World {
         let mut network = Network::new(link, stream(seed, &["network"]));
         let host = network.add_host("proxy");
         let checks = Checks::new(Rules::new(&parameters, lateness));
+        let mut journal = Journal::default();
+        journal.set_listener(LISTENER);
+        let most = parameters.upstreams.iter().map(|upstream| upstream.source_ports).max().unwrap_or(1);
+        for number in 0..most {
+            for ipv6 in [false, true] {
+                journal.name(upstream_address(ipv6, number), &format!("proxy.{number}"));
+            }
+        }
         let listening = Listening { events: true, records: true };
         let proxy_seed = Seed::from_number(stream(seed, &["proxy"]));
         let proxy = Worker {
@@ -92,8 +100,6 @@ impl World {
             lateness,
             random: fastrand::Rng::with_seed(stream(seed, &["lateness"])),
         };
-        let mut journal = Journal::default();
-        journal.set_listener(LISTENER);
         let hosts = [LISTENER.ip(), upstream_address(false, 0).ip(), upstream_address(true, 0).ip()]
             .map(|address| (address, host));
         Self {
@@ -161,6 +167,11 @@ impl World {
     /// All that happened.
     pub const fn journal(&self) -> &Journal {
         &self.journal
+    }
+
+    /// All that happened, when nothing more is to.
+    pub fn into_journal(self) -> Journal {
+        self.journal
     }
 
     /// What must always hold and did not, so far.

@@ -299,7 +299,7 @@ impl Endpoint {
             let ran_out = transmission.trace.copies.last().map_or(schedule.timeout, |copy| copy.timeout);
             let first_sent = transmission.trace.copies.first().map_or(now, |copy| copy.sent);
             let may_leave = copies <= schedule.max_retransmit
-                && now <= first_sent + schedule.span.max(schedule.stretch)
+                && now <= first_sent + schedule.latest_offset()
                 && now <= schedule.last_copy_before;
             if may_leave {
                 let timeout = schedule.wait(transmission.first_wait, copies + 1, &mut self.random);

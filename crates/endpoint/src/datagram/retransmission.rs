@@ -67,6 +67,11 @@ impl Schedule {
         plain.mul_f64(1.0 + jitter * random.f64())
     }
 
+    /// No copy leaves later than this after the first: the span, or where a stretched schedule ends.
+    pub(super) fn latest_offset(&self) -> Duration {
+        self.span.max(self.stretch.mul_f64(1.0 + self.jitter))
+    }
+
     /// When retransmission `k` leaves without jitter: T₀·(2ᵏ − 1), the last one not before
     /// `stretch` and the one before it halfway on a logarithmic scale.
     fn offset(&self, first: Duration, k: u32) -> Duration {

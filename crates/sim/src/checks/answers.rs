@@ -16,6 +16,7 @@ use crate::world::LISTENER;
 /// A request that reached the proxy, and the answer that left for it.
 #[derive(Debug)]
 struct Exchange {
+    request: Vec<u8>,
     message_id: u16,
     confirmable: bool,
     answer: Option<Vec<u8>>,
@@ -36,10 +37,10 @@ impl Answers {
         }
         let message_id = datagram.message_id;
         let confirmable = datagram.message_type == MessageType::Confirmable;
-        let new = || Exchange { message_id, confirmable, answer: None, reached: None };
+        let new = || Exchange { request: bytes.to_vec(), message_id, confirmable, answer: None, reached: None };
         let exchange = self.exchanges.entry((from, datagram.token.to_vec())).or_insert_with(new);
-        // A scripted client may use a token again, under a Message ID of its own.
-        if exchange.message_id != message_id {
+        // A scripted client may use a token again, or a Message ID, with other bytes.
+        if exchange.request != bytes {
             *exchange = new();
         }
     }

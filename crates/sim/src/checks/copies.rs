@@ -3,7 +3,7 @@
 //! No Message ID comes with other bytes within its lifetime, no upstream token comes back at all,
 //! copies keep their distance and stay inside their span, and records say how many there were.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -36,12 +36,23 @@ pub(super) struct Copies {
     /// The request each upstream token was sent with.
     tokens: BTreeMap<Vec<u8>, Identity>,
     /// Tokens of requests whose record was written: no further copy may leave.
-    recorded: BTreeMap<Vec<u8>, ()>,
+    recorded: BTreeSet<Vec<u8>>,
+    stalled_until: Instant,
 }
 
 impl Copies {
     pub(super) fn new(rules: Rules) -> Self {
-        Self { rules, messages: BTreeMap::new(), tokens: BTreeMap::new(), recorded: BTreeMap::new() }
+        Self {
+            rules,
+            messages: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            recorded: BTreeSet::new(),
+            stalled_until: Instant::ZERO,
+        }
+    }
+
+    pub(super) const fn stalled(&mut self, until: Instant) {
+        self.stalled_until = until;
     }
 
     pub(super) fn sent(
@@ -81,7 +92,11 @@ impl Copies {
             (true, Code::POST | Code::PATCH) if !self.rules.deduplicating.contains(&to) => self.rules.guarded,
             (true, _) => self.rules.upstream,
         };
-        let result = check_spacing(message, spacing, now, bytes);
+        let mut result = check_spacing(message, spacing, now, bytes);
+        // A process that stood still lengthened a wait that the schedule knows nothing of.
+        if result.is_ok() && message.copies.first().is_some_and(|&first| first > self.stalled_until) {
+            result = check_back_off(message, spacing, now, bytes);
+        }
         message.copies.push(now);
         result
     }
@@ -94,7 +109,7 @@ impl Copies {
         if *owner != identity {
             return Err(format!("upstream token {} is used again", hex(token)));
         }
-        if self.recorded.contains_key(token) {
+        if self.recorded.contains(token) {
             return Err(format!("a copy of the request with token {} left after its answer", hex(token)));
         }
         Ok(())
@@ -104,7 +119,7 @@ impl Copies {
     pub(super) fn told(&mut self, event: &Event) -> Result<(), String> {
         let Event::Forwarded(record) = event else { return Ok(()) };
         for trace in &record.traces {
-            self.recorded.insert(trace.token.to_vec(), ());
+            self.recorded.insert(trace.token.to_vec());
             let seen = self.tokens.get(&trace.token[..]).and_then(|identity| self.messages.get(identity));
             let seen = seen.map_or(&[][..], |message| &message.copies);
             if !seen.iter().eq(trace.copies.iter().map(|copy| &copy.sent)) {
@@ -138,15 +153,17 @@ fn check_spacing(message: &Message, spacing: Spacing, now: Instant, bytes: &[u8]
     if message.copies.len() >= spacing.most {
         return Err(format!("{} where {} are allowed", what(), spacing.most));
     }
-    // Back-off: each wait is at least twice the one before, jitter and lateness of that aside.
-    if let [.., before, _] = message.copies[..]
-        && message.copies.len() < 4
-        && spacing.most != usize::MAX
-    {
-        let (wait, earlier) = (now.since(last), last.since(before));
-        if wait.mul_f64(1.15) + Duration::from_millis(110) < earlier * 2 {
-            return Err(format!("{} after {wait:?}, the wait before was {earlier:?}", what()));
-        }
+    Ok(())
+}
+
+/// Each wait is at least twice the one before, jitter and lateness of that aside.
+fn check_back_off(message: &Message, spacing: Spacing, now: Instant, bytes: &[u8]) -> Result<(), String> {
+    // What repeats of a client draw has no schedule.
+    let [.., before, last] = message.copies[..] else { return Ok(()) };
+    let (wait, earlier) = (now.since(last), last.since(before));
+    if spacing.most != usize::MAX && wait.mul_f64(1.15) + Duration::from_millis(110) < earlier * 2 {
+        let copy = message.copies.len() + 1;
+        return Err(format!("copy {copy} of {} after {wait:?}, the wait before was {earlier:?}", describe(bytes)));
     }
     Ok(())
 }

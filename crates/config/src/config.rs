@@ -1,0 +1,185 @@
+//! A checked configuration.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use coapway_endpoint::{EndpointParameters, TransmissionParameters};
+use coapway_proxy::{Parameters, UpstreamParameters};
+use coapway_relay::{Forward, Route, Upstream, UpstreamId};
+
+use crate::command_line::{self, Overrides};
+use crate::environment;
+use crate::error::ConfigErrors;
+use crate::file::{self, Document};
+use crate::forecast;
+use crate::schema::operation::{LogSettings, RecordSettings, Resolver};
+use crate::section::Section;
+use crate::settings::{Layers, NamedUpstream, Settings};
+use crate::validate;
+
+/// A checked configuration; each value knows where it comes from.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub(crate) settings: Settings,
+    pub(crate) forward: Forward,
+    listen: Vec<SocketAddr>,
+    warnings: Vec<String>,
+}
+
+impl Config {
+    /// Puts file, environment and command line over the defaults and checks the whole.
+    ///
+    /// Shape:  `file` is its name for messages and its text; `environment` is all of it, of which
+    ///         only `COAP_UPSTREAM_*`, `COAP_DOWNSTREAM_*` and `COAPWAY__*` are looked at.
+    /// Errors: everything that is wrong, not the first thing; then nothing of it holds.
+    /// Source: R-USR-05, R-USR-06.
+    pub fn load<K, V>(
+        file: Option<(&Path, &str)>,
+        environment: impl IntoIterator<Item = (K, V)>,
+        overrides: &Overrides,
+    ) -> Result<Self, ConfigErrors>
+    where
+        K: Into<OsString>,
+        V: Into<OsString>,
+    {
+        let mut document = match file {
+            Some((path, text)) => file::read(path, text, &Settings::default()),
+            None => Document::default(),
+        };
+        let mut errors = std::mem::take(&mut document.errors);
+        let variables = environment.into_iter().map(|(name, value)| (name.into(), value.into()));
+        let layers = Layers {
+            file: document,
+            environment: environment::read(variables, &mut errors),
+            command_line: command_line::read(overrides, &mut errors),
+            listen: &overrides.listen,
+            reverse: overrides.reverse.as_deref(),
+        };
+        let settings = Settings::new(layers, &mut errors);
+        let forward = validate::check(&settings, &mut errors);
+        if !errors.is_empty() {
+            return Err(ConfigErrors::new(errors));
+        }
+        let warnings = validate::warnings(&settings, &forward);
+        let listen = settings.listen.iter().map(|(listener, _)| listener.0).collect();
+        Ok(Self { settings, forward, listen, warnings })
+    }
+
+    /// What the proxy is told.
+    ///
+    /// Shape: `relay.own_addresses` and `relay.own_names` are empty: they are the host's, which
+    ///        whoever asks it fills in.
+    pub fn parameters(&self) -> Parameters {
+        let default = Upstream { name: "default".into(), authority: None };
+        let named = self.settings.upstreams.iter().map(|named| Upstream {
+            name: named.name.as_str().into(),
+            authority: named.origin.values.uri.clone().map(|origin| origin.0),
+        });
+        Parameters {
+            downstream: downstream(&self.settings),
+            upstreams: self.upstream_sets().map(|set| set.used()).collect(),
+            relay: coapway_relay::Parameters {
+                upstreams: std::iter::once(default).chain(named).collect(),
+                routes: self.settings.routes.iter().filter_map(|route| self.route(route)).collect(),
+                forward: self.forward.clone(),
+                own: self.listen.clone(),
+                own_addresses: Vec::new(),
+                own_names: Vec::new(),
+            },
+            limits: self.settings.limits(),
+        }
+    }
+
+    /// Where to listen: at least one address, each once, none with port 0.
+    pub fn listen(&self) -> &[SocketAddr] {
+        &self.listen
+    }
+
+    /// Where names are looked up.
+    pub const fn resolver(&self) -> &Resolver {
+        &self.settings.process.values.resolver
+    }
+
+    /// Where forward records go.
+    pub const fn record(&self) -> &RecordSettings {
+        &self.settings.record.values
+    }
+
+    /// Where the program's own log goes.
+    pub const fn log(&self) -> &LogSettings {
+        &self.settings.log.values
+    }
+
+    /// What is allowed and deserves a look, one sentence each.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The set for origins without a name, then those of the named ones.
+    pub(crate) fn upstream_sets(&self) -> impl Iterator<Item = UpstreamSet<'_>> {
+        upstream_sets(&self.settings)
+    }
+
+    fn route(&self, route: &Section<crate::schema::places::Route>) -> Option<Route> {
+        let values = &route.values;
+        let name = values.upstream.as_ref()?;
+        let index = self.settings.upstreams.iter().position(|named| named.name == name.0)?;
+        Some(Route {
+            host: values.host.as_ref().map(|host| host.0.as_str().into()),
+            path: values.path.as_ref().map(|path| path.segments.clone()).unwrap_or_default(),
+            upstream: UpstreamId(u32::try_from(index + 1).ok()?),
+            strip: values.strip,
+        })
+    }
+}
+
+/// The parameters of one upstream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UpstreamSet<'s> {
+    pub(crate) section: &'s Section<crate::schema::upstream::Upstream>,
+    /// `None` for the set of origins without a name.
+    pub(crate) named: Option<&'s NamedUpstream>,
+}
+
+impl UpstreamSet<'_> {
+    /// As they are set.
+    pub(crate) const fn set(&self) -> UpstreamParameters {
+        self.section.values.parameters()
+    }
+
+    /// As they are used: an origin without a schedule of its own relies on the protocol's span.
+    pub(crate) fn used(&self) -> UpstreamParameters {
+        let mut parameters = self.set();
+        if !self.named.is_some_and(|named| named.has_own_schedule) {
+            let span = TransmissionParameters::default().max_transmit_span();
+            parameters.transmission.max_retransmit = forecast::held(&parameters.transmission, span);
+        }
+        parameters
+    }
+}
+
+/// The set for origins without a name, then those of the named ones.
+pub(crate) fn upstream_sets(settings: &Settings) -> impl Iterator<Item = UpstreamSet<'_>> {
+    let default = UpstreamSet { section: &settings.upstream, named: None };
+    let named = settings.upstreams.iter();
+    std::iter::once(default)
+        .chain(named.map(|named| UpstreamSet { section: &named.upstream, named: Some(named) }))
+}
+
+/// What the endpoint towards clients is told.
+pub(crate) fn downstream(settings: &Settings) -> EndpointParameters {
+    let values = &settings.downstream.values;
+    // Clients that wait longer also repeat later; those that wait less are remembered as the others.
+    let protocol = TransmissionParameters::default();
+    let ack_timeout = values.client_ack_timeout.max(protocol.ack_timeout);
+    let peer = TransmissionParameters { ack_timeout, ..protocol };
+    let max_retransmit = forecast::held(&values.transmission, peer.max_transmit_span());
+    EndpointParameters {
+        transmission: TransmissionParameters { max_retransmit, ..values.transmission },
+        max_wait: values.max_wait,
+        early_ack_after: values.early_ack_after,
+        duplicates: settings.dedup.values.duplicates,
+        peer,
+    }
+}

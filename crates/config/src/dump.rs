@@ -1,0 +1,229 @@
+//! What `coapway check --dump` prints: every value with its source, and what the values come to.
+
+use std::fmt::{self, Write as _};
+use std::time::Duration;
+
+use coapway_endpoint::TransmissionParameters;
+use coapway_endpoint::parameters::MAX_LATENCY;
+use coapway_relay::Forward;
+
+use crate::config::{Config, UpstreamSet, downstream};
+use crate::forecast;
+use crate::section::{AnySection, Entry, Value as _};
+use crate::units::show_duration;
+
+impl Config {
+    /// Every effective value with its source, and what follows from them: lines `key = value  # source`,
+    /// and lines that begin with `#` for people.
+    pub fn dump(&self) -> String {
+        let mut text = String::new();
+        write(self, &mut text).expect("a String takes everything");
+        text
+    }
+}
+
+fn write(config: &Config, out: &mut String) -> fmt::Result {
+    let settings = &config.settings;
+    out.push_str("# each value and its source: default, FILE:LINE, env VARIABLE or an option\n");
+    section(&settings.process, out)?;
+    for (listener, source) in &settings.listen {
+        writeln!(out, "listen = {}  # {source}", listener.show())?;
+    }
+
+    out.push_str("\n# towards clients\n");
+    section(&settings.downstream, out)?;
+    let used = downstream(settings);
+    derived("downstream", &settings.downstream.values.transmission, out)?;
+    copies("downstream", settings.downstream.values.transmission, used.transmission, used.max_wait, out)?;
+    let remembered = show_duration(used.peer.exchange_lifetime());
+    writeln!(
+        out,
+        "downstream.remembered = {remembered}  # EXCHANGE_LIFETIME of clients: how long duplicates are known"
+    )?;
+
+    out.push_str("\n# towards origins without a name\n");
+    for set in config.upstream_sets() {
+        if let Some(named) = set.named {
+            writeln!(out, "\n# towards {}", named.name)?;
+            let uri = named.origin.entries().into_iter().filter(|entry| entry.key.ends_with(".uri"));
+            entries(uri, out)?;
+        }
+        upstream(set, out)?;
+    }
+
+    out.push_str("\n# who may reach what\n");
+    for route in &settings.routes {
+        section(route, out)?;
+    }
+    section(&settings.forward, out)?;
+    writeln!(out, "forwarding = {}", forwarding(config))?;
+
+    out.push_str("\n# operation\n");
+    let rest: [&dyn AnySection; 5] =
+        [&settings.dedup, &settings.limits, &settings.record, &settings.log, &settings.admin];
+    rest.into_iter().try_for_each(|known| section(known, out))?;
+
+    out.push_str("\n# the protocol's own (RFC 7252 §4.8), for peers that are told nothing else\n");
+    protocol(out)?;
+    for warning in config.warnings() {
+        writeln!(out, "\n# warning: {warning}")?;
+    }
+    Ok(())
+}
+
+fn section(section: &dyn AnySection, out: &mut String) -> fmt::Result {
+    entries(section.entries(), out)
+}
+
+fn entries(entries: impl IntoIterator<Item = Entry>, out: &mut String) -> fmt::Result {
+    entries
+        .into_iter()
+        .try_for_each(|Entry { key, value, source }| writeln!(out, "{key} = {value}  # {source}"))
+}
+
+/// The times of R-PAR-02.
+fn derived(name: &str, transmission: &TransmissionParameters, out: &mut String) -> fmt::Result {
+    let times = [
+        ("MAX_TRANSMIT_SPAN", transmission.max_transmit_span(), "first copy to last"),
+        (
+            "MAX_TRANSMIT_WAIT",
+            transmission.max_transmit_wait(),
+            "first copy to giving up, if max_wait lets it",
+        ),
+        ("MAX_RTT", transmission.max_rtt(), "request to response at the most"),
+        ("EXCHANGE_LIFETIME", transmission.exchange_lifetime(), "a Message ID of a CON stays taken"),
+        ("NON_LIFETIME", transmission.non_lifetime(), "a Message ID of a NON stays taken"),
+    ];
+    times.into_iter().try_for_each(|(time, duration, meaning)| {
+        writeln!(out, "{name}.{time} = {}  # derived: {meaning}", show_duration(rounded(duration)))
+    })
+}
+
+fn rounded(duration: Duration) -> Duration {
+    Duration::from_millis((duration.as_secs_f64() * 1000.0).round() as u64)
+}
+
+/// How many copies leave in time (R-USR-04).
+fn copies(
+    name: &str,
+    set: TransmissionParameters,
+    used: TransmissionParameters,
+    max_wait: Duration,
+    out: &mut String,
+) -> fmt::Result {
+    let fit = forecast::fit(&used, max_wait);
+    let configured = set.max_retransmit;
+    let surely = fit.surely;
+    let retransmissions = if surely == 1 { "retransmission" } else { "retransmissions" };
+    write!(
+        out,
+        "{name}.effective_retransmissions = {surely}  # {surely} {retransmissions} of {configured} fit, "
+    )?;
+    write!(
+        out,
+        "{} in all",
+        if surely == 0 { "1 copy".to_owned() } else { format!("{} copies", surely + 1) }
+    )?;
+    if surely < used.max_retransmit {
+        let (earliest, latest) = forecast::retransmission(&used, surely + 1);
+        let draw = if fit.at_best > surely {
+            "it leaves in time only if the first wait is drawn short"
+        } else {
+            "too late"
+        };
+        write!(
+            out,
+            ": number {} would leave {} to {} after the first copy, {draw} with max_wait {}",
+            surely + 1,
+            show_duration(rounded(earliest)),
+            show_duration(rounded(latest)),
+            show_duration(max_wait)
+        )?;
+    }
+    if used.max_retransmit < configured {
+        write!(out, "; held to {} for peers with default parameters", used.max_retransmit)?;
+    }
+    writeln!(out, "; counted for the longest first wait, while nothing else is learned")
+}
+
+fn upstream(set: UpstreamSet<'_>, out: &mut String) -> fmt::Result {
+    let name = &set.section.name;
+    section(set.section, out)?;
+    let (configured, used) = (set.set(), set.used());
+    derived(name, &configured.transmission, out)?;
+    copies(name, configured.transmission, used.transmission, used.max_wait, out)?;
+    let due = show_duration(used.max_wait);
+    writeln!(
+        out,
+        "{name}.due = {due}  # a silent origin is answered for with 5.04 exactly this long after receipt"
+    )?;
+
+    let surely = forecast::fit(&used.transmission, used.max_wait).surely;
+    let (others, post) = (used.max_retransmit(true), used.max_retransmit(false));
+    let copies = 1 + post.min(surely);
+    let price =
+        [0.10, 0.15, 0.25].map(|loss| forecast::percent(forecast::unanswered(copies, loss))).join(" / ");
+    write!(out, "{name}.unanswered_posts = {price} %  # at 10 / 15 / 25 % loss each way, with {copies} ")?;
+    out.push_str(if copies == 1 { "copy" } else { "copies" });
+    if post < others {
+        write!(
+            out,
+            ", since an origin may execute each copy; cure: deduplicates = true, if it recognises duplicates"
+        )?;
+    }
+    out.push('\n');
+
+    let per_port = forecast::requests_per_port(&used);
+    let lifetime = show_duration(rounded(forecast::message_id_lifetime(&used)));
+    writeln!(
+        out,
+        "{name}.requests_per_second = {}  # at the most to one origin: {} source ports of {per_port}/s, 65536 \
+         Message IDs in {lifetime} each",
+        per_port * u64::from(used.source_ports),
+        used.source_ports,
+    )
+}
+
+/// The decision about forwarding in words.
+fn forwarding(config: &Config) -> String {
+    let settings = &config.settings;
+    let values = &settings.forward.values;
+    match &config.forward {
+        Forward::Off => {
+            let why = match values.enabled {
+                Some(_) => "forward.enabled is false",
+                None if settings.routes.is_empty() => {
+                    "a listener is not on loopback and there is no [forward]"
+                }
+                None => "there are routes and no [forward]",
+            };
+            format!("off  # {why}: requests with Proxy-Uri or Proxy-Scheme get 5.05")
+        }
+        Forward::Open => {
+            "open  # local clients only, since all listeners are on loopback; to every unicast target \
+                          with port 5683, 5684 or from 1024 on, except ourselves"
+                .to_owned()
+        }
+        Forward::Listed { .. } => {
+            let clients = values.clients.as_ref().map(|clients| clients.show()).unwrap_or_default();
+            let allow = values.allow.as_ref().map(|allow| allow.show()).unwrap_or_default();
+            let named: Vec<&str> = settings.upstreams.iter().map(|named| &*named.name).collect();
+            let named =
+                if named.is_empty() { String::new() } else { format!(" and upstreams {}", named.join(", ")) };
+            format!("listed  # {clients} may reach {allow}{named}; all others get 5.05")
+        }
+    }
+}
+
+fn protocol(out: &mut String) -> fmt::Result {
+    let own = TransmissionParameters::default();
+    let source = "RFC 7252 §4.8";
+    writeln!(out, "protocol.ACK_TIMEOUT = {}  # {source}", show_duration(own.ack_timeout))?;
+    writeln!(out, "protocol.ACK_RANDOM_FACTOR = {:?}  # {source}", own.ack_random_factor)?;
+    writeln!(out, "protocol.MAX_RETRANSMIT = {}  # {source}", own.max_retransmit)?;
+    writeln!(out, "protocol.NSTART = 1  # {source}")?;
+    writeln!(out, "protocol.DEFAULT_LEISURE = 5s  # {source}")?;
+    writeln!(out, "protocol.PROBING_RATE = 1 byte/s  # {source}")?;
+    writeln!(out, "protocol.MAX_LATENCY = {}  # RFC 7252 §4.8.2", show_duration(MAX_LATENCY))?;
+    derived("protocol", &own, out)
+}

@@ -1,0 +1,159 @@
+//! The file: TOML into assignments, each with its line.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::error::ConfigError;
+use crate::raw::{Assignment, Raw, Written};
+use crate::settings::{Array, Settings};
+use crate::source::Source;
+
+/// What a file says.
+#[derive(Debug, Default)]
+pub(crate) struct Document {
+    /// Values outside of arrays, by line.
+    pub(crate) assignments: Vec<Assignment>,
+    /// The tables of `[[listen]]`, `[[upstreams]]` and `[[routes]]`, by line.
+    pub(crate) entries: Vec<ArrayEntry>,
+    pub(crate) errors: Vec<ConfigError>,
+    /// Whether parts of it could not be read.
+    pub(crate) broken: bool,
+}
+
+/// One table of an array.
+#[derive(Debug)]
+pub(crate) struct ArrayEntry {
+    pub(crate) array: Array,
+    /// Where it begins.
+    pub(crate) source: Source,
+    pub(crate) assignments: Vec<Assignment>,
+}
+
+/// Reads a file; `known` says which tables there are.
+pub(crate) fn read(path: &Path, text: &str, known: &Settings) -> Document {
+    let reader = Reader { path: Arc::new(path.to_owned()), text };
+    let (table, syntax) = DeTable::parse_recoverable(text);
+    let mut document = Document { broken: !syntax.is_empty(), ..Document::default() };
+    for (key, value) in table.get_ref() {
+        let name = plain(key.get_ref());
+        match (Array::from_name(&name), value.get_ref()) {
+            (Some(array), DeValue::Array(tables)) => {
+                for table in tables.iter() {
+                    let source = reader.source(table.span());
+                    match table.get_ref() {
+                        DeValue::Table(table) => {
+                            let mut assignments = Vec::new();
+                            reader.flatten(
+                                "",
+                                table,
+                                &|name| known.knows_table_in(array, name),
+                                &mut assignments,
+                            );
+                            document.entries.push(ArrayEntry { array, source, assignments });
+                        }
+                        DeValue::String(_)
+                        | DeValue::Integer(_)
+                        | DeValue::Float(_)
+                        | DeValue::Boolean(_)
+                        | DeValue::Datetime(_)
+                        | DeValue::Array(_) => document.errors.push(reader.not_an_array(array, source)),
+                    }
+                }
+            }
+            (Some(array), _) => document.errors.push(reader.not_an_array(array, reader.source(value.span()))),
+            (None, _) => {
+                reader.leaf(&name, key, value, &|name| known.knows_table(name), &mut document.assignments)
+            }
+        }
+    }
+    if let Some(end) = reader.add_syntax_errors(&syntax, &mut document.errors) {
+        document.assignments.retain(|assignment| assignment.value.source < end);
+        document.entries.retain(|entry| entry.source < end);
+        document.errors.retain(|error| error.source <= end);
+    }
+    document.assignments.sort_by(|a, b| a.value.source.cmp(&b.value.source));
+    document.entries.sort_by(|a, b| a.source.cmp(&b.source));
+    document
+}
+
+/// A key as a part of a dotted one: its own dots are no separators.
+fn plain(name: &str) -> String {
+    if name.contains('.') { format!("{name:?}") } else { name.to_owned() }
+}
+
+struct Reader<'t> {
+    path: Arc<PathBuf>,
+    text: &'t str,
+}
+
+impl Reader<'_> {
+    fn source(&self, span: Range<usize>) -> Source {
+        let before = self.text.get(..span.start).unwrap_or(self.text);
+        let from_one = |count: usize| u32::try_from(count).unwrap_or(u32::MAX).saturating_add(1);
+        let line = from_one(before.matches('\n').count());
+        let column = from_one(before.rsplit('\n').next().unwrap_or(before).chars().count());
+        Source::File { path: Arc::clone(&self.path), line, column }
+    }
+
+    /// Adds what is not TOML up to the first error that others follow from, and says where that is:
+    /// behind it nothing means what it seems to.
+    fn add_syntax_errors(&self, syntax: &[toml::de::Error], errors: &mut Vec<ConfigError>) -> Option<Source> {
+        let mut syntax: Vec<_> = syntax
+            .iter()
+            .map(|error| (self.source(error.span().unwrap_or_default()), error.message()))
+            .collect();
+        syntax.sort();
+        for (source, message) in syntax {
+            errors.push(ConfigError::new(String::new(), &source, format!("not TOML: {message}")));
+            if message != "duplicate key" {
+                return Some(source);
+            }
+        }
+        None
+    }
+
+    fn not_an_array(&self, array: Array, source: Source) -> ConfigError {
+        let name = array.name();
+        ConfigError::new(name.to_owned(), &source, "not an array of tables").hint(format!("write [[{name}]]"))
+    }
+
+    fn flatten(
+        &self,
+        prefix: &str,
+        table: &DeTable<'_>,
+        knows_table: &dyn Fn(&str) -> bool,
+        assignments: &mut Vec<Assignment>,
+    ) {
+        for (key, value) in table {
+            let name = plain(key.get_ref());
+            let dotted = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
+            self.leaf(&dotted, key, value, knows_table, assignments);
+        }
+    }
+
+    /// Adds a value. A table is added too, so that an unknown or an empty one is seen, and then
+    /// entered if it is known.
+    fn leaf<K>(
+        &self,
+        dotted: &str,
+        key: &Spanned<K>,
+        value: &Spanned<DeValue<'_>>,
+        knows_table: &dyn Fn(&str) -> bool,
+        assignments: &mut Vec<Assignment>,
+    ) {
+        let raw = Raw::from_toml(value.get_ref());
+        let span = if raw == Raw::Table { key.span() } else { value.span() };
+        let text = self.text.get(span.clone()).unwrap_or_default().to_owned();
+        let written = Written { raw, text, source: self.source(span) };
+        assignments.push(Assignment { key: dotted.to_owned(), value: written });
+        if let DeValue::Table(table) = value.get_ref()
+            && knows_table(dotted)
+        {
+            self.flatten(dotted, table, knows_table, assignments);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! `[forward]` and `[limits]`: who may have what.
+
+use coapway_proxy::Limits;
+use coapway_relay::{Hosts, TargetPattern};
+use ipnet::IpNet;
+
+use crate::error::Wrong;
+use crate::raw::Raw;
+use crate::section::{Field, Key, Table, Value};
+
+/// Networks of clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Networks(pub(crate) Vec<IpNet>);
+
+/// Targets, as they were written and as they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Targets(pub(crate) Vec<(String, TargetPattern)>);
+
+fn texts(raw: &Raw) -> Result<Vec<&str>, Wrong> {
+    let texts = raw.as_texts().ok_or_else(|| Wrong::new("not an array of strings"))?;
+    match texts.is_empty() {
+        true => Err(Wrong::new("an empty array").hint("forward.enabled = false turns forwarding off")),
+        false => Ok(texts),
+    }
+}
+
+/// A network, or an address as a network of one; IPv4-mapped ones are IPv4, as in a target.
+fn network(text: &str) -> Result<IpNet, Wrong> {
+    match text.parse() {
+        Ok(TargetPattern { hosts: Hosts::Network(network), port: None }) => Ok(network.trunc()),
+        Ok(_) | Err(_) => Err(Wrong::new(format!("{text:?} is not a network"))),
+    }
+}
+
+impl Value for Networks {
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        texts(raw)?.into_iter().map(network).collect::<Result<_, _>>().map(Self)
+    }
+
+    fn show(&self) -> String {
+        let texts: Vec<String> = self.0.iter().map(IpNet::to_string).collect();
+        texts.join(", ")
+    }
+}
+
+impl Value for Targets {
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        let target = |text: &str| match text.parse() {
+            Ok(pattern) => Ok((text.to_owned(), pattern)),
+            Err(error) => Err(Wrong::new(format!("{text:?}: {error}"))),
+        };
+        texts(raw)?.into_iter().map(target).collect::<Result<_, _>>().map(Self)
+    }
+
+    fn show(&self) -> String {
+        let texts: Vec<&str> = self.0.iter().map(|(text, _)| text.as_str()).collect();
+        texts.join(", ")
+    }
+}
+
+/// Who may have requests forwarded, and where to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Forward {
+    pub(crate) enabled: Option<bool>,
+    pub(crate) clients: Option<Networks>,
+    pub(crate) allow: Option<Targets>,
+}
+
+impl Table for Forward {
+    const DOC: &'static str = "Forwarding (RFC 7252 §5.7.2): requests whose Proxy-Uri or Proxy-Scheme names an origin. \
+        With `clients` and `allow`, those clients reach those targets. With neither, everybody who reaches a \
+        listener on loopback reaches every unicast target with port 5683, 5684 or 1024 and above; a listener \
+        on any other address needs both lists. With `[[routes]]` or `--reverse` and nothing of `[forward]` set, \
+        forwarding is off.";
+    const KEYS: &'static [Key<Self>] = &[
+        Key {
+            name: "enabled",
+            field: Field::Value("true or false", |t| &mut t.enabled),
+            doc: "`false` turns forwarding off; `true` asks for it where routes would turn it off.",
+            why: "",
+        },
+        Key {
+            name: "clients",
+            field: Field::Value("networks like 10.0.0.0/8 or fd00::/8, at least one", |t| &mut t.clients),
+            doc: "Whose requests are forwarded.",
+            why: "names of clients prove nothing over UDP",
+        },
+        Key {
+            name: "allow",
+            field: Field::Value(
+                "targets like 10.1.0.0/16, [fd00::1]:5683, name:5683 or *.example.org",
+                |t| &mut t.allow,
+            ),
+            doc: "Where to, judged by name and again by address after look-up. Without a port: 5683, 5684 and \
+                  from 1024 on. Loopback, link-local, broadcast and our own addresses need an entry of their \
+                  own.",
+            why: "an address, a network, a name or a suffix, each with or without a port",
+        },
+    ];
+}
+
+/// How much of everything there may be.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LimitKeys {
+    pub(crate) limits: Limits,
+}
+
+impl Table for LimitKeys {
+    const DOC: &'static str = "How much of everything there may be, so that no stranger can fill our memory.";
+    const KEYS: &'static [Key<Self>] = &[
+        Key {
+            name: "fetches",
+            field: Field::Count(1, 1 << 24, |t| &mut t.limits.fetches),
+            doc: "Requests being forwarded at a time; more get 5.03.",
+            why: "each takes some 500 bytes",
+        },
+        Key {
+            name: "origins",
+            field: Field::Count(1, 1 << 20, |t| &mut t.limits.origins),
+            doc: "Origins with state: what was learned, ports and window.",
+            why: "each has sockets of its own while it is used",
+        },
+        Key {
+            name: "names",
+            field: Field::Count(1, 1 << 20, |t| &mut t.limits.names),
+            doc: "Names being looked up or remembered.",
+            why: "each may take up to 32 addresses",
+        },
+    ];
+}

@@ -1,0 +1,224 @@
+//! All values with their sources.
+
+mod layers;
+mod suggestions;
+
+pub(crate) use layers::Layers;
+
+use coapway_proxy::Limits;
+
+use crate::error::ConfigError;
+use crate::raw::{Assignment, Raw, Written};
+use crate::schema::admission::{Forward, LimitKeys};
+use crate::schema::downstream::{Dedup, Downstream};
+use crate::schema::operation::{Admin, LogSettings, Process, RecordSettings};
+use crate::schema::places::{LISTEN_ALLOWED, Listener, NamedOrigin, Route};
+use crate::schema::upstream::Upstream;
+use crate::section::{AnySection, Section, Value as _};
+use crate::source::Source;
+
+/// An array of tables of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Array {
+    Listen,
+    Upstreams,
+    Routes,
+}
+
+impl Array {
+    pub(crate) const ALL: [Self; 3] = [Self::Listen, Self::Upstreams, Self::Routes];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Listen => "listen",
+            Self::Upstreams => "upstreams",
+            Self::Routes => "routes",
+        }
+    }
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|array| array.name() == name)
+    }
+}
+
+/// All values with their sources.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) process: Section<Process>,
+    pub(crate) downstream: Section<Downstream>,
+    pub(crate) upstream: Section<Upstream>,
+    pub(crate) forward: Section<Forward>,
+    pub(crate) dedup: Section<Dedup>,
+    pub(crate) limits: Section<LimitKeys>,
+    pub(crate) record: Section<RecordSettings>,
+    pub(crate) log: Section<LogSettings>,
+    pub(crate) admin: Section<Admin>,
+    /// At least one.
+    pub(crate) listen: Vec<(Listener, Source)>,
+    pub(crate) upstreams: Vec<NamedUpstream>,
+    pub(crate) routes: Vec<Section<Route>>,
+    /// Where `[forward]` is asked for.
+    pub(crate) forward_wanted: Option<Source>,
+}
+
+/// One of `[[upstreams]]`.
+#[derive(Clone, Debug)]
+pub(crate) struct NamedUpstream {
+    pub(crate) name: String,
+    pub(crate) source: Source,
+    pub(crate) origin: Section<NamedOrigin>,
+    /// What it has of its own, over what `[upstream]` says.
+    pub(crate) upstream: Section<Upstream>,
+    /// Whether it has a schedule of its own.
+    pub(crate) has_own_schedule: bool,
+}
+
+impl NamedUpstream {
+    fn set(&mut self, key: &str, written: &Written) -> Result<(), ConfigError> {
+        if self.origin.has(key) {
+            return self.origin.set(key, written);
+        }
+        self.upstream.set(key, written)?;
+        self.has_own_schedule |= matches!(key, "ack_timeout" | "ack_random_factor" | "max_retransmit");
+        Ok(())
+    }
+
+    /// The key behind this upstream's name in `rest`, the name as it is or as a variable spells it.
+    fn key<'k>(&self, rest: &'k str) -> Option<&'k str> {
+        let behind = |name: &str| rest.strip_prefix(name)?.strip_prefix('.');
+        behind(&self.name).or_else(|| behind(&spelled(&self.name)))
+    }
+}
+
+/// A name as it comes out of a variable.
+fn spelled(name: &str) -> String {
+    name.to_lowercase().replace('-', "_").replace("__", ".")
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            process: Section::new(""),
+            downstream: Section::new("downstream"),
+            upstream: Section::new("upstream"),
+            forward: Section::new("forward"),
+            dedup: Section::new("dedup"),
+            limits: Section::new("limits"),
+            record: Section::new("record"),
+            log: Section::new("log"),
+            admin: Section::new("admin"),
+            listen: vec![(Listener(([127, 0, 0, 1], 5683).into()), Source::Default)],
+            upstreams: Vec::new(),
+            routes: Vec::new(),
+            forward_wanted: None,
+        }
+    }
+}
+
+impl Settings {
+    /// The tables that have keys of their own.
+    pub(crate) fn sections(&self) -> [&dyn AnySection; 9] {
+        [
+            &self.process,
+            &self.downstream,
+            &self.upstream,
+            &self.forward,
+            &self.dedup,
+            &self.limits,
+            &self.record,
+            &self.log,
+            &self.admin,
+        ]
+    }
+
+    fn sections_mut(&mut self) -> [&mut dyn AnySection; 9] {
+        [
+            &mut self.process,
+            &mut self.downstream,
+            &mut self.upstream,
+            &mut self.forward,
+            &mut self.dedup,
+            &mut self.limits,
+            &mut self.record,
+            &mut self.log,
+            &mut self.admin,
+        ]
+    }
+
+    /// Whether `name`, dotted, is a table.
+    pub(crate) fn knows_table(&self, name: &str) -> bool {
+        let (section, rest) = name.split_once('.').unwrap_or((name, ""));
+        let named = self.sections().into_iter().find(|known| known.name() == section && !section.is_empty());
+        named.is_some_and(|known| rest.is_empty() || known.has_table(rest))
+    }
+
+    /// Whether `name` is a table in the tables of an array.
+    pub(crate) fn knows_table_in(&self, array: Array, name: &str) -> bool {
+        match array {
+            Array::Upstreams => self.upstream.has_table(name),
+            Array::Listen | Array::Routes => false,
+        }
+    }
+
+    fn assign(&mut self, assignment: &Assignment, errors: &mut Vec<ConfigError>) -> Result<(), ConfigError> {
+        let Assignment { key, value } = assignment;
+        if key == "listen" {
+            self.listen_on(split(value), errors);
+            return Ok(());
+        }
+        if key == "forward" || key.starts_with("forward.") {
+            self.forward_wanted = Some(value.source.clone());
+        }
+        let is_table = value.raw == Raw::Table;
+        match (self.knows_table(key), is_table) {
+            (true, true) => return Ok(()),
+            (true, false) => {
+                return Err(ConfigError::new(key.clone(), &value.source, "a table, not a value")
+                    .hint(format!("its keys are {}", self.keys_of(key))));
+            }
+            (false, _) => {}
+        }
+        let (section, name) = key.split_once('.').unwrap_or(("", key));
+        let result = match self.sections_mut().into_iter().find(|known| known.name() == section) {
+            Some(known) => known.set(name, value),
+            None => Err(ConfigError::unknown(key.clone(), &value.source)),
+        };
+        result.map_err(|error| self.explain(error))
+    }
+
+    fn listen_on(&mut self, uris: Vec<Written>, errors: &mut Vec<ConfigError>) {
+        let mut listeners: Vec<(Listener, Source)> = Vec::new();
+        for written in uris {
+            let wrong = |reason: &str| {
+                ConfigError::new("listen".to_owned(), &written.source, reason)
+                    .value(&*written.text)
+                    .allowed(LISTEN_ALLOWED)
+            };
+            match Listener::read(&written.raw) {
+                Ok(listener) if listeners.iter().any(|(other, _)| *other == listener) => {
+                    errors.push(wrong("twice the same address"));
+                }
+                Ok(listener) => listeners.push((listener, written.source.clone())),
+                Err(error) => errors.push(wrong(&error.reason).maybe_hint(error.hint)),
+            }
+        }
+        if !listeners.is_empty() {
+            self.listen = listeners;
+        }
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits.values.limits
+    }
+}
+
+/// The texts of a list, each as a value of its own.
+fn split(written: &Written) -> Vec<Written> {
+    match written.raw.as_texts() {
+        Some(texts) if !texts.is_empty() => texts
+            .into_iter()
+            .map(|text| Written { raw: Raw::Word(text.to_owned()), text: text.to_owned(), ..written.clone() })
+            .collect(),
+        _ => vec![written.clone()],
+    }
+}

@@ -1,0 +1,52 @@
+//! What the daemon does with a proxy's events: forward records, for now.
+
+use std::io;
+
+use coapway_config::{RecordDestination, RecordSettings};
+use coapway_endpoint::SocketId;
+use coapway_proxy::Event;
+use coapway_time::Instant;
+
+use crate::clock::Clock;
+use crate::records::{RecordWriter, Target, WallClock};
+use crate::sockets::Sockets;
+use crate::worker::Reader;
+
+/// Reads the events of one worker.
+#[derive(Debug)]
+pub(crate) struct Events {
+    records: Option<RecordWriter>,
+}
+
+impl Events {
+    /// Opens what the settings name.
+    pub(crate) fn start(settings: &RecordSettings, clock: &Clock) -> io::Result<Self> {
+        let target = match &settings.destination {
+            RecordDestination::Off => return Ok(Self { records: None }),
+            RecordDestination::StandardOutput => Target::StandardOutput,
+            RecordDestination::File(path) => Target::File(path.clone()),
+        };
+        let wall_clock = WallClock { at_start: clock.started_at() };
+        Ok(Self { records: Some(RecordWriter::start(target, settings.sample, wall_clock)?) })
+    }
+
+    /// Whether records are to be made.
+    pub(crate) const fn wants_records(&self) -> bool {
+        self.records.is_some()
+    }
+}
+
+impl Reader for Events {
+    fn read(&mut self, event: Event, now: Instant, sockets: &Sockets) {
+        if let (Event::Forwarded(record), Some(records)) = (event, &mut self.records) {
+            let listener = sockets.local_addr(SocketId(record.listener));
+            let local_port =
+                record.local_port.and_then(|number| sockets.local_addr(SocketId(number))).map(|a| a.port());
+            records.write(&record, listener, local_port, now);
+        }
+    }
+
+    fn flush(&mut self, now: Instant) -> Option<Instant> {
+        self.records.as_mut().and_then(|records| records.flush_due(now))
+    }
+}

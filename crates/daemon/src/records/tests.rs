@@ -1,0 +1,280 @@
+use std::collections::BTreeSet;
+use std::io::Read as _;
+use std::net::Ipv4Addr;
+use std::os::fd::AsRawFd as _;
+use std::sync::mpsc;
+
+use coapway_endpoint::{AnswerKind, Copy, Local, Peer, Trace};
+use coapway_message::{Code, Evidence, Failure, Token};
+use coapway_proxy::Cause;
+use serde_json::Value;
+
+use super::*;
+
+/// Longer than anything here takes unless it hangs.
+const LIMIT: Duration = Duration::from_secs(20);
+/// 2026-11-30T06:23:17.5Z.
+const START: Duration = Duration::from_millis(1_796_019_797_500);
+
+fn wall_clock() -> WallClock {
+    WallClock { at_start: SystemTime::UNIX_EPOCH + START }
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+fn address(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+/// A POST of which a second copy left and that failed all the same.
+fn record(id: u64) -> Record {
+    let copy = |sent, timeout| Copy { sent: at(sent), timeout: Duration::from_millis(timeout) };
+    Record {
+        id,
+        received: at(1000),
+        answered: at(31_000),
+        client: address(40_000),
+        listener: 0,
+        upstream: "boiler".into(),
+        origin: Some(address(5683)),
+        local_port: Some(1 << 16),
+        method: Code::POST,
+        path: "/a\"b".into(),
+        confirmable: true,
+        client_token: Token::new(&[0xA1, 0xB2]),
+        client_message_id: 4711,
+        traces: vec![Trace {
+            peer: Peer { local: Local::default(), remote: address(5683) },
+            message_id: 17,
+            token: [7; 8],
+            confirmable: true,
+            copies: [copy(1001, 2400), copy(3401, 4800)].into_iter().collect(),
+            first_ack: Some(at(3500)),
+            acks: 1,
+            answer: Some(AnswerKind::Separate),
+            bytes: 30,
+        }],
+        early_ack: Some(at(1500)),
+        queued: Duration::from_micros(1234),
+        window: 4,
+        code: Code::GATEWAY_TIMEOUT,
+        cause: Cause::Failed(Failure::TimedOut),
+        evidence: Some(Evidence::OutcomeUnknown),
+        bytes_in: 20,
+        bytes_out: 40,
+    }
+}
+
+fn start(path: impl Into<PathBuf>) -> RecordWriter {
+    RecordWriter::start(Target::File(path.into()), 1.0, wall_clock()).expect("a writer")
+}
+
+fn write(writer: &mut RecordWriter, id: u64, now: Instant) {
+    writer.write(&record(id), Some(address(5683)), Some(40_001), now);
+}
+
+fn line(id: u64) -> Vec<u8> {
+    let mut line = Vec::new();
+    let timestamp = "2026-11-30T06:23:18.500000Z";
+    record(id).write_json(&mut line, timestamp, Some(address(5683)), Some(40_001));
+    line
+}
+
+/// The ids of the records in `text`, each of which is whole.
+fn ids(text: &str) -> Vec<u64> {
+    text.lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["id"].as_u64().expect("a number"))
+        .collect()
+}
+
+/// Runs what must not hang.
+fn bounded<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, finished) = mpsc::channel();
+    std::thread::spawn(move || done.send(run()));
+    finished.recv_timeout(LIMIT).expect("it does not hang")
+}
+
+#[test]
+fn writes_whole_lines_to_a_file() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("records");
+    std::fs::write(&path, line(0)).expect("a file with a record");
+    let mut writer = start(&path);
+    for id in 1..1000 {
+        write(&mut writer, id, at(1000));
+    }
+    writer.close();
+    let text = std::fs::read_to_string(&path).expect("text");
+    assert_eq!(ids(&text), (0..1000).collect::<Vec<_>>());
+    assert!(text.as_bytes().ends_with(&line(999)), "with the time of receipt");
+    assert_eq!((writer.dropped(), writer.failed()), (0, 0));
+}
+
+#[test]
+fn a_small_buffer_is_handed_over_after_a_while() {
+    let (mut reader, pipe) = io::pipe().expect("a pipe");
+    let mut writer = start(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
+    assert_eq!(writer.flush_due(at(0)), None);
+    write(&mut writer, 1, at(10));
+    write(&mut writer, 2, at(60));
+    assert_eq!(writer.flush_due(at(109)), Some(at(110)), "counted from the first");
+    assert_eq!(writer.flush_due(at(110)), None);
+    let expected = [line(1), line(2)].concat();
+    let mut read = vec![0; expected.len()];
+    let read = bounded(move || {
+        reader.read_exact(&mut read).expect("two lines");
+        read
+    });
+    assert_eq!(read, expected);
+}
+
+#[test]
+fn drops_and_counts_while_nobody_reads() {
+    let (mut reader, pipe) = io::pipe().expect("a pipe");
+    let mut writer = start(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
+    drop(pipe);
+    let mut writer = bounded(move || {
+        // More than the pipe, the thread, the channel and the buffer hold.
+        let enough = (BUFFERS as u64 + 8) * FULL as u64 / line(0).len() as u64;
+        for id in 0..enough {
+            write(&mut writer, id, at(id));
+            assert!(writer.buffer.len() < FULL, "memory is bounded");
+        }
+        writer
+    });
+    let dropped = writer.dropped();
+    assert!(dropped > 0);
+    assert!(writer.flush_due(at(1_000_000)).is_some(), "what is left waits for room");
+    let writer = bounded(move || {
+        writer.close();
+        writer
+    });
+    assert_eq!(writer.dropped(), dropped);
+    // A reader that comes after all finds lines, none of them torn.
+    let text = bounded(move || {
+        let mut text = String::new();
+        reader.read_to_string(&mut text).expect("text");
+        text
+    });
+    assert!(ids(&text).is_sorted());
+    assert_eq!(writer.failed(), 0);
+}
+
+#[test]
+fn a_full_disk_is_counted_and_tried_again() {
+    let mut writer = start("/dev/full");
+    write(&mut writer, 1, at(0));
+    assert_eq!(writer.flush_due(at(100)), None);
+    write(&mut writer, 2, at(200));
+    writer.close();
+    assert_eq!((writer.dropped(), writer.failed()), (0, 2));
+}
+
+#[test]
+fn a_reader_that_is_gone_is_counted() {
+    let (reader, pipe) = io::pipe().expect("a pipe");
+    let mut writer = start(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
+    drop((reader, pipe));
+    write(&mut writer, 1, at(0));
+    writer.close();
+    assert_eq!((writer.dropped(), writer.failed()), (0, 1));
+}
+
+#[test]
+fn a_line_that_was_cut_off_does_not_run_into_the_next() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("records");
+    std::fs::write(&path, "{\"id\":").expect("a file");
+    let target = Target::File(path.clone());
+    let file = target.open().expect("it opens");
+    let mut sink = Sink { file, target, torn: true, failed: Arc::default() };
+    sink.write(&line(1)).expect("room");
+    sink.write(&line(2)).expect("room");
+    let text = std::fs::read_to_string(&path).expect("text");
+    let (torn, whole) = text.split_once('\n').expect("a line");
+    assert_eq!((torn, ids(whole)), ("{\"id\":", vec![1, 2]));
+}
+
+#[test]
+fn reopens_behind_what_was_written() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (path, moved) = (directory.path().join("records"), directory.path().join("records.1"));
+    let mut writer = start(&path);
+    write(&mut writer, 1, at(0));
+    std::fs::rename(&path, &moved).expect("moved");
+    writer.reopen(at(1));
+    write(&mut writer, 2, at(2));
+    writer.close();
+    let read = |path| ids(&std::fs::read_to_string(path).expect("text"));
+    assert_eq!((read(&moved), read(&path)), (vec![1], vec![2]));
+}
+
+#[test]
+fn a_target_that_cannot_be_opened_is_an_error() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let error = RecordWriter::start(Target::File(directory.path().into()), 1.0, wall_clock());
+    assert_eq!(error.expect_err("a directory is no file").kind(), io::ErrorKind::IsADirectory);
+}
+
+#[test]
+fn sampling_keeps_the_share_asked_for_and_the_same_records_each_time() {
+    let kept = |sampling| (0..100_000).filter(|&id| is_sampled(id, sampling)).collect::<Vec<_>>();
+    assert_eq!(kept(0.0).len(), 0);
+    assert_eq!(kept(1.0).len(), 100_000);
+    let tenth = kept(0.1);
+    assert!((9_700..10_300).contains(&tenth.len()), "{}", tenth.len());
+    assert_eq!(kept(0.1), tenth);
+    assert!(tenth.iter().all(|&id| is_sampled(id, 0.2)), "a larger share holds a smaller one");
+}
+
+#[test]
+fn timestamps_follow_the_calendar() {
+    let date = |seconds| {
+        let at_start = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        Timestamps::new(WallClock { at_start }).at(Instant::from_micros(42)).to_owned()
+    };
+    assert_eq!(date(0), "1970-01-01T00:00:00.000042Z");
+    assert_eq!(date(951_782_400), "2000-02-29T00:00:00.000042Z");
+    assert_eq!(date(1_709_251_199), "2024-02-29T23:59:59.000042Z");
+    assert_eq!(date(1_735_689_599), "2024-12-31T23:59:59.000042Z");
+    assert_eq!(date(4_107_542_400), "2100-03-01T00:00:00.000042Z", "2100 is no leap year");
+    let mut timestamps = Timestamps::new(wall_clock());
+    assert_eq!(timestamps.at(at(0)), "2026-11-30T06:23:17.500000Z");
+    assert_eq!(timestamps.at(at(499)), "2026-11-30T06:23:17.999000Z", "the second is remembered");
+    assert_eq!(timestamps.at(at(500)), "2026-11-30T06:23:18.000000Z");
+}
+
+/// All keys of a value, those inside its arrays and objects included.
+fn keys(value: &Value, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            for (key, value) in members {
+                into.insert(key.clone());
+                keys(value, into);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| keys(value, into)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[test]
+fn every_key_is_documented_and_the_example_has_them_all() {
+    let reference = include_str!("../../../../docs/record.md");
+    let emitted: Value = serde_json::from_slice(&line(1)).expect("JSON");
+    assert_eq!(emitted["path"], "/a\"b");
+    let mut of_emitted = BTreeSet::new();
+    keys(&emitted, &mut of_emitted);
+    let documented: BTreeSet<_> = reference
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(key, _)| key.to_owned())
+        .collect();
+    assert_eq!(documented, of_emitted);
+    let example = reference.lines().find(|line| line.starts_with('{')).expect("an example line");
+    let mut of_example = BTreeSet::new();
+    keys(&serde_json::from_str(example).expect("JSON"), &mut of_example);
+    assert_eq!(of_example, of_emitted);
+}

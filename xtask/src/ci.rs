@@ -1,0 +1,87 @@
+//! All checks in a row. The tests come last, so that the output ends with what the test runner says.
+
+use std::process::Command;
+use std::{env, fmt};
+
+use anyhow::{Context as _, Result};
+
+use crate::report;
+use crate::workspace::Workspace;
+
+/// One thing that CI does.
+#[derive(Clone, Copy)]
+enum Step {
+    Format,
+    Clippy,
+    Layers,
+    Licences,
+    Shape,
+    Docs,
+    Tests,
+}
+
+const STEPS: [Step; 7] =
+    [Step::Format, Step::Clippy, Step::Layers, Step::Licences, Step::Shape, Step::Docs, Step::Tests];
+
+/// Runs the steps up to the first that fails; true when all passed.
+pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
+    for (place, step) in STEPS.into_iter().enumerate() {
+        eprintln!("==> {} of {}: {step}", place + 1, STEPS.len());
+        if !step.passes(workspace)? {
+            eprintln!("==> failed: {step}");
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+impl Step {
+    fn passes(self, workspace: &Workspace) -> Result<bool> {
+        match self {
+            Self::Format => cargo(workspace, &["fmt", "--all", "--check"], &[]),
+            Self::Clippy => cargo(
+                workspace,
+                &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
+                &[],
+            ),
+            Self::Layers => Ok(report("error", &workspace.layer_findings()?)),
+            Self::Licences => Ok(report("error", &workspace.licence_findings()?)),
+            Self::Shape => {
+                report("warning", &workspace.line_findings()?);
+                report("warning", &workspace.circle_findings()?);
+                Ok(true)
+            }
+            Self::Docs => cargo(
+                workspace,
+                &["doc", "--no-deps", "--workspace", "--locked"],
+                &[("RUSTDOCFLAGS", "-D warnings")],
+            ),
+            Self::Tests => cargo(workspace, &["test", "--workspace", "--locked"], &[]),
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Format => "format",
+            Self::Clippy => "clippy",
+            Self::Layers => "layers, arrows only go down",
+            Self::Licences => "licences and sources",
+            Self::Shape => "shape, long files and circles (warnings only)",
+            Self::Docs => "docs",
+            Self::Tests => "tests",
+        })
+    }
+}
+
+fn cargo(workspace: &Workspace, arguments: &[&str], environment: &[(&str, &str)]) -> Result<bool> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .current_dir(workspace.root())
+        .status()
+        .with_context(|| format!("cannot run cargo {}", arguments.join(" ")))?;
+    Ok(status.success())
+}
