@@ -77,23 +77,24 @@ pub fn dump(settings: &[&str]) -> String {
     text
 }
 
-/// The duration that a dump gives for a dotted key, whether as `table.key` or as `key` below `[table]`.
-pub fn duration_in(dump: &str, dotted: &str) -> Duration {
-    let (table, key) = dotted.rsplit_once('.').unwrap_or(("", dotted));
-    let mut here = String::new();
-    for line in dump.lines().map(str::trim) {
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
-            name.trim_matches('[').clone_into(&mut here);
-        }
-        let mut words = line.split(['=', ' ', '\t', ':', '|', '`']).filter(|word| !word.is_empty());
-        let name = words.next().unwrap_or_default();
-        if (name == dotted || (name == key && here == table))
-            && let Some(duration) = words.find_map(|word| parse_duration(word.trim_matches(['"', ','])))
-        {
-            return duration;
-        }
-    }
-    panic!("no duration for {dotted} in this dump:\n{dump}")
+/// The duration that a dump gives for a key.
+pub fn duration_in(dump: &str, key: &str) -> Duration {
+    value_in(dump, key, parse_duration)
+}
+
+/// The number that a dump gives for a key.
+pub fn number_in(dump: &str, key: &str) -> usize {
+    value_in(dump, key, |value| value.parse().ok())
+}
+
+/// A dump has lines `key = value  # source`.
+fn value_in<T>(dump: &str, key: &str, parse: impl Fn(&str) -> Option<T>) -> T {
+    dump.lines()
+        .find_map(|line| {
+            let value = line.strip_prefix(key)?.strip_prefix(" = ")?;
+            parse(value.split("  #").next()?)
+        })
+        .unwrap_or_else(|| panic!("no value for {key} in this dump:\n{dump}"))
 }
 
 fn parse_duration(text: &str) -> Option<Duration> {
@@ -149,11 +150,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_a_duration_in_either_form_of_a_dump() {
-        let expected = Duration::from_millis(1500);
-        assert_eq!(duration_in("upstream.max_wait = \"1.5s\"  # from --set", "upstream.max_wait"), expected);
-        assert_eq!(duration_in("upstream.max_wait  1500ms  --set", "upstream.max_wait"), expected);
-        let file = "[downstream]\nmax_wait = \"10s\"\n[upstream]\nmax_wait = \"1.5s\"";
-        assert_eq!(duration_in(file, "upstream.max_wait"), expected);
+    fn finds_values_in_a_dump() {
+        let dump =
+            "upstream.max_wait = 1.5s  # --set\nupstream.max_retransmit = 4  # default\nupstream.max = 2ms";
+        assert_eq!(duration_in(dump, "upstream.max_wait"), Duration::from_millis(1500));
+        assert_eq!(duration_in(dump, "upstream.max"), Duration::from_millis(2));
+        assert_eq!(number_in(dump, "upstream.max_retransmit"), 4);
     }
 }

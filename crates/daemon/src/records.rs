@@ -152,19 +152,20 @@ impl RecordWriter {
         if self.due.is_none() {
             self.due = Some(now + FLUSH_AFTER);
         }
-        if self.buffer.len() >= FULL && !self.hand_over() {
+        if self.buffer.len() >= FULL {
+            self.hand_over(now);
+        }
+        if self.buffer.len() >= FULL {
             self.dropped += lines(&self.buffer);
             self.buffer.clear();
-            self.due = None;
         }
     }
 
     /// Hands over what is due at `now`. Returns when to call it again; `None` while there is nothing
     /// to hand over.
     pub(crate) fn flush_due(&mut self, now: Instant) -> Option<Instant> {
-        if self.due.is_some_and(|due| due <= now) && !self.hand_over() {
-            // No room; what is not too much yet may wait.
-            self.due = Some(now + FLUSH_AFTER);
+        if self.due.is_some_and(|due| due <= now) {
+            self.hand_over(now);
         }
         if self.told < self.dropped && self.tell_from <= now {
             self.told = self.dropped;
@@ -179,9 +180,7 @@ impl RecordWriter {
     #[cfg_attr(not(test), expect(dead_code, reason = "for SIGUSR1"))]
     pub(crate) fn reopen(&mut self, now: Instant) {
         self.reopen = true;
-        if !self.hand_over() {
-            self.due = Some(now + FLUSH_AFTER);
-        }
+        self.hand_over(now);
     }
 
     /// Records that were dropped because the thread did not keep up.
@@ -195,7 +194,7 @@ impl RecordWriter {
     }
 
     /// Writes what is left and ends the thread, within a second; a thread that is held up longer is
-    /// left behind with what it holds. What is taken afterwards is dropped.
+    /// left behind with what it holds.
     pub(crate) fn close(&mut self) {
         let Some(Thread { messages, rest, running, handle }) = self.thread.take() else { return };
         let _ = rest.try_send(std::mem::take(&mut self.buffer));
@@ -213,9 +212,11 @@ impl RecordWriter {
         }
     }
 
-    /// Passes the buffer and a wish to reopen on, as far as there is room. Never waits.
-    fn hand_over(&mut self) -> bool {
-        let Some(thread) = &self.thread else { return false };
+    /// Passes on the buffer and the wish to reopen. Never waits: what finds no room stays, to be
+    /// tried again later.
+    fn hand_over(&mut self, now: Instant) {
+        self.due = Some(now + FLUSH_AFTER);
+        let Some(thread) = &self.thread else { return };
         if !self.buffer.is_empty() {
             match thread.messages.try_send(Message::Lines(std::mem::take(&mut self.buffer))) {
                 Ok(()) => self.buffer = Vec::with_capacity(CAPACITY),
@@ -223,13 +224,14 @@ impl RecordWriter {
                     if let Message::Lines(buffer) = message {
                         self.buffer = buffer;
                     }
-                    return false;
+                    return;
                 }
             }
         }
-        self.due = None;
         self.reopen = self.reopen && thread.messages.try_send(Message::Reopen).is_err();
-        !self.reopen
+        if !self.reopen {
+            self.due = None;
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use fluent_uri::pct_enc::encoder::{Path, Query};
 use fluent_uri::pct_enc::{EStr, EString, Table};
@@ -127,8 +127,9 @@ impl<'a> HostRef<'a> {
                 Err(_) => Err(UriError::Syntax),
             };
         }
-        if let Ok(address) = text.parse::<Ipv4Addr>() {
-            return Ok(Self::Address(address.into()));
+        // RFC 7252 §5.10.1 wants brackets around an IPv6 address; aiocoap leaves them out.
+        if let Ok(address) = text.parse::<IpAddr>() {
+            return Ok(Self::Address(address.to_canonical()));
         }
         let is_name = text.chars().all(|c| NAME.allows(c) || !c.is_ascii() && !c.is_control());
         if is_name && !ends_in_number(text) { Ok(Self::Name(text)) } else { Err(UriError::Syntax) }

@@ -18,6 +18,7 @@ use crate::network::Conservation;
 mod acknowledgement;
 mod answers;
 mod copies;
+mod evidence;
 mod leftovers;
 mod settlement;
 
@@ -196,6 +197,7 @@ impl Checks {
     pub fn finish(&mut self, actors: &[Actor], occupancy: &Occupancy, counted: &Conservation, now: Instant) {
         let mut found = self.settlement.finish();
         found.extend(self.answers.finish(actors));
+        found.extend(evidence::finish(actors));
         found.extend(leftovers::finish(actors, occupancy, counted));
         found.into_iter().for_each(|what| self.violated(what, now));
     }
@@ -209,3 +211,6 @@ impl Checks {
 
 /// What has a deadline, by deadline.
 type Deadlines<K> = BTreeMap<(Instant, K), ()>;
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,9 @@ use std::time::Duration;
 use coapway_endpoint::{
     Endpoint, EndpointParameters, Event, Local, Peer, Received, Schedule, Seed, TransmissionParameters,
 };
-use coapway_message::{Code, Content, ExchangeId, Failure, Method, OptionNumber, OptionsWriter, OwnedContent};
+use coapway_message::{
+    Code, Content, ExchangeId, Failure, Method, OptionNumber, OptionsWriter, OwnedContent,
+};
 use coapway_time::Instant;
 
 use crate::network::stream;

@@ -129,14 +129,16 @@ impl Journal {
                 }
                 Entry::Arrived(id) => format!("#{} arrived", id.0),
                 Entry::Refused(id) => format!("#{} refused", id.0),
-                Entry::Told(index) => match &self.events[*index].1 {
-                    Event::Forwarded(record) => {
+                Entry::Told(index) => {
+                    let event = &self.events[*index].1;
+                    if let Event::Forwarded(record) = event {
                         let mut line = Vec::new();
                         record.write_json(&mut line, "", None, None);
                         format!("record {}", String::from_utf8_lossy(&line).trim_end())
+                    } else {
+                        format!("event {event}")
                     }
-                    event => format!("event {event}"),
-                },
+                }
                 Entry::Noted(note) => note.clone(),
             };
             push(&mut log, format_args!("{at} {line}\n"));

@@ -141,7 +141,10 @@ mod tests {
         for (bytes, text) in [
             (&[0x41, 1, 0, 10, 0xA1, 0xB1, b't'][..], "CON GET /t MID=10 token=a1"),
             (&[0x60, 0, 0, 10], "ACK MID=10"),
-            (&[0x61, 0x45, 0, 10, 0xA1, 0xD1, 1, 60, 0xFF, b'2'], "ACK 2.05 max-age=60 \"2\" MID=10 token=a1"),
+            (
+                &[0x61, 0x45, 0, 10, 0xA1, 0xD1, 1, 60, 0xFF, b'2'],
+                "ACK 2.05 max-age=60 \"2\" MID=10 token=a1",
+            ),
             (&[0x40], "raw 40"),
             (&[0x4F, 1, 0, 1], "raw 4F 01 00 01 (reserved or truncated token)"),
         ] {

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use coapway_endpoint::{Endpoint, EndpointParameters, Local, Peer, Received, Seed};
 use coapway_message::{
-    Code, Content, Datagram, ExchangeId, MessageType, Method, OptionNumber, OptionsWriter, OwnedContent, datagram,
+    Code, Content, Datagram, ExchangeId, MessageType, Method, OptionNumber, OptionsWriter, OwnedContent,
+    datagram,
 };
 use coapway_time::Instant;
 

@@ -242,7 +242,8 @@ impl World {
             return;
         }
         if let Some(next) = self.next() {
-            self.checks.violated(format!("something is still due at {next} when the run ends at {limit}"), limit);
+            self.checks
+                .violated(format!("something is still due at {next} when the run ends at {limit}"), limit);
         }
         let occupancy = self.occupancy();
         self.checks.finish(&self.actors, &occupancy, self.network.counted(), self.now);

@@ -21,7 +21,8 @@ fn every_scenario_happens_as_written() {
     let files = files();
     assert!(files.len() > 30, "only {} scenarios", files.len());
     // Each holds under any draw of timeouts, Message IDs and tokens; the first that fails says enough.
-    let failures: Vec<_> = files.iter().filter_map(|file| (0..SEEDS).find_map(|seed| failure(file, seed))).collect();
+    let failures: Vec<_> =
+        files.iter().filter_map(|file| (0..SEEDS).find_map(|seed| failure(file, seed))).collect();
     let (count, all) = (failures.len(), failures.join("\n"));
     assert!(failures.is_empty(), "{count} of {} scenarios failed\n{all}", files.len());
 }

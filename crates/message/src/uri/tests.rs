@@ -172,11 +172,13 @@ fn what_a_resolver_takes_for_an_address_is_no_name() {
 
 #[test]
 fn reads_the_values_of_uri_host() {
-    assert!(matches!(HostRef::parse(b"[::1]"), Ok(HostRef::Address(address)) if address.is_loopback()));
+    for literal in [&b"[::1]"[..], b"::1"] {
+        assert!(matches!(HostRef::parse(literal), Ok(HostRef::Address(address)) if address.is_loopback()));
+    }
     for (value, error) in [
         (&b""[..], UriError::EmptyHost),
         (b"a b/c", UriError::Syntax),
-        (b"::1", UriError::Syntax),
+        (b"::1%eth0", UriError::Syntax),
         (b"[::1", UriError::Syntax),
         (b"[fe80::1%eth0]", UriError::ZoneId),
         (b"\xFF", UriError::Syntax),

@@ -57,9 +57,10 @@ impl Acknowledgement {
     }
 
     pub(super) fn overdue(&mut self, now: Instant) -> Result<(), String> {
-        let overdue = self.waiting.iter().find(|&(_, &since)| {
-            now > (since + self.within).max(self.stalled_until) + self.slack
-        });
+        let overdue = self
+            .waiting
+            .iter()
+            .find(|&(_, &since)| now > (since + self.within).max(self.stalled_until) + self.slack);
         let Some((&(from, to, id), &since)) = overdue else { return Ok(()) };
         self.waiting.remove(&(from, to, id));
         Err(format!("CON MID={id} from {from} came at {since} and was not acknowledged in time"))

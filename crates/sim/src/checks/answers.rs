@@ -37,7 +37,8 @@ impl Answers {
         }
         let message_id = datagram.message_id;
         let confirmable = datagram.message_type == MessageType::Confirmable;
-        let new = || Exchange { request: bytes.to_vec(), message_id, confirmable, answer: None, reached: None };
+        let new =
+            || Exchange { request: bytes.to_vec(), message_id, confirmable, answer: None, reached: None };
         let exchange = self.exchanges.entry((from, datagram.token.to_vec())).or_insert_with(new);
         // A scripted client may use a token again, or a Message ID, with other bytes.
         if exchange.request != bytes {
@@ -104,7 +105,9 @@ impl Answers {
         match &asked.outcome {
             Outcome::Waiting => Some(format!("{what} never ended")),
             Outcome::Failed { at, .. } => match (exchange, reached) {
-                (Some(_), _) if answer.is_none() => Some(format!("{what} reached the proxy and got no answer")),
+                (Some(_), _) if answer.is_none() => {
+                    Some(format!("{what} reached the proxy and got no answer"))
+                }
                 (_, Some(reached)) if reached < *at => {
                     Some(format!("{what} failed although its answer came at {reached}"))
                 }

@@ -62,8 +62,8 @@ impl Copies {
         bytes: &[u8],
         now: Instant,
     ) -> Result<(), String> {
-        let datagram =
-            Datagram::parse(bytes).map_err(|_| format!("the proxy sent to {to} what is no message: {}", describe(bytes)))?;
+        let datagram = Datagram::parse(bytes)
+            .map_err(|_| format!("the proxy sent to {to} what is no message: {}", describe(bytes)))?;
         let lifetime = match datagram.message_type {
             MessageType::Confirmable => EXCHANGE_LIFETIME,
             MessageType::NonConfirmable => NON_LIFETIME,
@@ -83,7 +83,10 @@ impl Copies {
             let age = message.copies.first().map_or(Duration::MAX, |&first| now.since(first));
             if age < message.lifetime {
                 let before = describe(&message.bytes);
-                return Err(format!("{} to {to} takes the Message ID of {before} after {age:?}", describe(bytes)));
+                return Err(format!(
+                    "{} to {to} takes the Message ID of {before} after {age:?}",
+                    describe(bytes)
+                ));
             }
             *message = Message { bytes: bytes.to_vec(), copies: Vec::new(), lifetime };
         }
@@ -163,7 +166,10 @@ fn check_back_off(message: &Message, spacing: Spacing, now: Instant, bytes: &[u8
     let (wait, earlier) = (now.since(last), last.since(before));
     if spacing.most != usize::MAX && wait.mul_f64(1.15) + Duration::from_millis(110) < earlier * 2 {
         let copy = message.copies.len() + 1;
-        return Err(format!("copy {copy} of {} after {wait:?}, the wait before was {earlier:?}", describe(bytes)));
+        return Err(format!(
+            "copy {copy} of {} after {wait:?}, the wait before was {earlier:?}",
+            describe(bytes)
+        ));
     }
     Ok(())
 }

@@ -71,11 +71,16 @@ impl Settlement {
             }
             Event::Delivered { request, .. } => {
                 let accepted = self.known(request, "delivered")?;
-                if std::mem::replace(&mut accepted.delivered, true) || !accepted.separate || !accepted.answered {
+                if std::mem::replace(&mut accepted.delivered, true)
+                    || !accepted.separate
+                    || !accepted.answered
+                {
                     return Err(format!("request {request} delivered twice or without a separate answer"));
                 }
             }
-            Event::Sent { request, .. } | Event::Retransmitted { request, .. } | Event::Acknowledged { request } => {
+            Event::Sent { request, .. }
+            | Event::Retransmitted { request, .. }
+            | Event::Acknowledged { request } => {
                 if self.known(request, "moved on")?.answered {
                     return Err(format!("request {request} moved on after its answer: {event}"));
                 }
@@ -103,11 +108,16 @@ impl Settlement {
 
     pub(super) fn finish(&self) -> Vec<String> {
         let unanswered = self.requests.iter().filter(|(_, accepted)| !accepted.answered);
-        let undelivered =
-            self.requests.iter().filter(|(_, accepted)| accepted.separate && accepted.answered && !accepted.delivered);
+        let undelivered = self
+            .requests
+            .iter()
+            .filter(|(_, accepted)| accepted.separate && accepted.answered && !accepted.delivered);
         unanswered
             .map(|(request, _)| format!("request {request} was never answered"))
-            .chain(undelivered.map(|(request, _)| format!("nothing was told of the delivery of {request}'s answer")))
+            .chain(
+                undelivered
+                    .map(|(request, _)| format!("nothing was told of the delivery of {request}'s answer")),
+            )
             .collect()
     }
 }

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 
 use coapway_message::{Code, Datagram, MessageType};
 
+use super::Arrival;
 use super::compose::value_bytes;
 use super::memory::{Memory, Utterance};
-use super::Arrival;
 use crate::notation::{hex, hex_spaced, option};
 use crate::script::{Expected, Given, Payload, RawPart, Spoken, What};
 
@@ -52,9 +52,7 @@ fn anchor<'m>(memory: &'m Memory<'_>, peer: usize, spoken: &Spoken) -> Option<&'
 
 fn compare_raw(parts: &[RawPart], anchor: Option<&Utterance>, bytes: &[u8]) -> Result<(), String> {
     let mut rest = bytes;
-    let differs = |rest: &[u8]| {
-        format!("byte {} of {}", bytes.len() - rest.len(), hex_spaced(bytes))
-    };
+    let differs = |rest: &[u8]| format!("byte {} of {}", bytes.len() - rest.len(), hex_spaced(bytes));
     for part in parts {
         let given = match part {
             RawPart::Rest => return Ok(()),
@@ -103,7 +101,9 @@ fn compare_spoken(
     compare_options(memory, spoken, &datagram, address)?;
     match &spoken.payload {
         Payload::Exactly(payload) if payload != datagram.content.payload => Err("the payload".to_owned()),
-        Payload::Begins(start) if !datagram.content.payload.starts_with(start) => Err("the payload".to_owned()),
+        Payload::Begins(start) if !datagram.content.payload.starts_with(start) => {
+            Err("the payload".to_owned())
+        }
         Payload::Exactly(_) | Payload::Begins(_) => Ok(()),
     }
 }

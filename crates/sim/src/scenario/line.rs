@@ -72,7 +72,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 /// Hexadecimal digits in pairs.
 pub(super) fn hexadecimal(text: &str) -> Result<Vec<u8>, String> {
     let wrong = || format!("{text} is not hexadecimal");
-    if !text.is_ascii() || text.len() % 2 != 0 {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return Err(wrong());
     }
     let pairs = text.as_bytes().chunks_exact(2);

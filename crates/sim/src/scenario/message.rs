@@ -38,7 +38,9 @@ fn raw(words: &[&Word]) -> Result<Vec<RawPart>, String> {
             (Some("??"), None) => parts.push(RawPart::AnyByte),
             (Some("<mid>"), None) => parts.push(RawPart::MessageId),
             (Some("<token>"), None) => parts.push(RawPart::Token),
-            (plain, None) => parts.extend(hexadecimal(plain.unwrap_or_default())?.into_iter().map(RawPart::Byte)),
+            (plain, None) => {
+                parts.extend(hexadecimal(plain.unwrap_or_default())?.into_iter().map(RawPart::Byte))
+            }
         }
     }
     Ok(parts)
@@ -101,13 +103,14 @@ fn setting(spoken: &mut Spoken, name: &str, value: &str) -> Result<(), String> {
         "MID" => {
             spoken.message_id = Some(match (value, value.strip_prefix("0x")) {
                 ("wrong", _) => Given::Wrong,
-                (_, Some(digits)) => Given::Is(u16::from_str_radix(digits, 16).map_err(|error| error.to_string())?),
+                (_, Some(digits)) => {
+                    Given::Is(u16::from_str_radix(digits, 16).map_err(|error| error.to_string())?)
+                }
                 (_, None) => Given::Is(value.parse().map_err(|_| format!("{value} is no Message ID"))?),
             });
         }
         "token" => {
-            spoken.token =
-                Some(if value == "wrong" { Given::Wrong } else { Given::Is(hexadecimal(value)?) });
+            spoken.token = Some(if value == "wrong" { Given::Wrong } else { Given::Is(hexadecimal(value)?) });
         }
         "payload" => spoken.payload = Payload::Exactly(hexadecimal(value)?),
         _ => {

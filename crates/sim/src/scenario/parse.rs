@@ -15,9 +15,7 @@ pub(super) struct Error {
 pub(super) fn parse(text: &str) -> Result<(Settings, Script), Error> {
     let mut parser = Parser::default();
     for (line, text) in (1..).zip(text.lines()) {
-        words(text)
-            .and_then(|words| parser.line(line, text, &words))
-            .map_err(|what| Error { line, what })?;
+        words(text).and_then(|words| parser.line(line, text, &words)).map_err(|what| Error { line, what })?;
     }
     if let Some((line, _)) = parser.when {
         return Err(Error { line, what: "nothing follows this".to_owned() });
@@ -45,7 +43,9 @@ impl Parser {
         let plain: Vec<_> = words.iter().map(|word| word.plain().unwrap_or_default()).collect();
         match &plain[..] {
             [] => Ok(()),
-            ["set" | "route" | "name" | "forward", ..] if !self.script.steps.is_empty() || self.when.is_some() => {
+            ["set" | "route" | "name" | "forward", ..]
+                if !self.script.steps.is_empty() || self.when.is_some() =>
+            {
                 Err("settings stand before the first message".to_owned())
             }
             ["set", ..] => {
@@ -77,7 +77,7 @@ impl Parser {
             ["proxy", "stalls", "for", time] => self.step(line, text, Act::Stall(duration(time)?)),
             [name, "sends", ..] => {
                 let peer = self.peer(name);
-                let messages = parts(&words[2..]).map(|words| spoken_to_proxy(words)).collect::<Result<_, _>>()?;
+                let messages = parts(&words[2..]).map(spoken_to_proxy).collect::<Result<_, _>>()?;
                 self.step(line, text, Act::Send { peer, messages })
             }
             [name, "repeats", ..] => {
@@ -93,7 +93,10 @@ impl Parser {
                 let peer = self.peer(name);
                 self.step(line, text, Act::Listen { peer, listens: true })
             }
-            _ => Err("neither a setting nor PEER sends …, repeats, closes, opens; after …; at …; nothing for …".to_owned()),
+            _ => Err(
+                "neither a setting nor PEER sends …, repeats, closes, opens; after …; at …; nothing for …"
+                    .to_owned(),
+            ),
         }
     }
 

@@ -97,7 +97,11 @@ impl Stage for Rehearsal {
     fn listen(&mut self, peer: usize, listens: bool) -> Result<(), Impossible> {
         let address = self.addresses[peer];
         let network = self.world.network_mut();
-        if listens { network.open(address) } else { network.close(address) }
+        if listens {
+            network.open(address)
+        } else {
+            network.close(address)
+        }
         Ok(())
     }
 

@@ -1,0 +1,145 @@
+//! Each check finds what it is there for.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use coapway_message::{Code, ExchangeId};
+use coapway_proxy::{Cause, Event, Limits, Parameters, UpstreamParameters};
+use coapway_time::Instant;
+
+use super::{Checks, Rules};
+use crate::world::LISTENER;
+
+const CLIENT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 1, 0, 1)), 1);
+const ORIGIN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 2, 0, 1)), 5683);
+const UPSTREAM: SocketAddr = SocketAddr::new(LISTENER.ip(), 20_000);
+
+const GET: &[u8] = &[0x41, 1, 0, 10, 0xA1];
+const POST: &[u8] = &[0x41, 2, 0, 10, 0xA1];
+const ANSWER: &[u8] = &[0x61, 0x45, 0, 10, 0xA1, 0xFF, b'1'];
+
+fn checks() -> Checks {
+    let parameters = Parameters {
+        downstream: coapway_endpoint::EndpointParameters::default(),
+        upstreams: vec![UpstreamParameters::default()],
+        relay: coapway_relay::Parameters::default(),
+        limits: Limits::default(),
+    };
+    Checks::new(Rules::new(&parameters, Duration::ZERO))
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::from_micros(millis * 1000)
+}
+
+/// A request of the proxy with this method, Message ID and last byte of its token.
+fn request(confirmable: bool, code: u8, message_id: u8, token: u8) -> Vec<u8> {
+    vec![if confirmable { 0x48 } else { 0x58 }, code, 0, message_id, 1, 2, 3, 4, 5, 6, 7, token]
+}
+
+/// What was found after these requests left for an origin.
+fn sent(requests: &[(u64, Vec<u8>)]) -> String {
+    let mut checks = checks();
+    for (millis, bytes) in requests {
+        checks.proxy_sent(UPSTREAM, ORIGIN, bytes, at(*millis));
+    }
+    found(&checks)
+}
+
+fn found(checks: &Checks) -> String {
+    checks.violations().iter().map(|violation| format!("{violation}\n")).collect()
+}
+
+/// What was found after the client asked and the proxy sent these.
+fn answered(request: &[u8], answers: &[&[u8]]) -> String {
+    let mut checks = checks();
+    checks.proxy_received(CLIENT, LISTENER, request, at(0));
+    answers.iter().for_each(|bytes| checks.proxy_sent(LISTENER, CLIENT, bytes, at(100)));
+    found(&checks)
+}
+
+#[track_caller]
+fn assert_found(found: &str, what: &str) {
+    assert!(found.contains(what), "{found:?} instead of {what:?}");
+}
+
+#[test]
+fn a_regular_exchange_is_fine() {
+    assert_eq!(answered(GET, &[ANSWER, ANSWER]), "");
+    let copies: Vec<_> = [0, 2_500, 8_000, 19_500].map(|millis| (millis, request(true, 1, 1, 1))).into();
+    assert_eq!(sent(&copies), "");
+}
+
+#[test]
+fn a_confirmable_message_without_acknowledgement_is_found() {
+    let mut checks = checks();
+    checks.proxy_received(CLIENT, LISTENER, GET, at(0));
+    checks.after_step(at(500));
+    assert_eq!(found(&checks), "");
+    checks.after_step(at(510));
+    assert_found(&found(&checks), "not acknowledged in time");
+}
+
+#[test]
+fn a_message_id_used_again_is_found() {
+    let after = |millis| sent(&[(0, request(true, 1, 1, 1)), (millis, request(true, 1, 1, 2))]);
+    assert_found(&after(246_000), "takes the Message ID of");
+    assert_eq!(after(248_000), "");
+}
+
+#[test]
+fn a_token_used_again_is_found() {
+    assert_found(&sent(&[(0, request(true, 1, 1, 1)), (300_000, request(true, 1, 2, 1))]), "is used again");
+}
+
+#[test]
+fn copies_out_of_schedule_are_found() {
+    let copies = |code, times: &[u64]| {
+        sent(&times.iter().map(|&millis| (millis, request(true, code, 1, 1))).collect::<Vec<_>>())
+    };
+    assert_found(&copies(1, &[0, 150]), "only 150ms after the one before");
+    assert_found(&copies(1, &[0, 46_000]), "46s after the first");
+    assert_found(&copies(1, &[0, 2_000, 4_000]), "the wait before was 2s");
+    assert_found(&copies(1, &[0, 300, 900, 2_100, 4_500, 9_300]), "where 5 are allowed");
+    assert_found(&copies(2, &[0, 1_900]), "only 1.9s after the one before");
+    assert_found(&copies(2, &[0, 2_000, 6_000]), "where 2 are allowed");
+    let non = request(false, 1, 1, 1);
+    assert_found(&sent(&[(0, non.clone()), (9_000, non)]), "although it is Non-confirmable");
+}
+
+#[test]
+fn a_second_answer_is_found() {
+    assert_found(&answered(POST, &[ANSWER, &[0x61, 0x45, 0, 10, 0xA1, 0xFF, b'2']]), "after another answer");
+}
+
+#[test]
+fn an_answer_that_belongs_to_nothing_is_found() {
+    assert_found(&answered(GET, &[&[0x61, 0x45, 0, 10, 0xA2]]), "a token the client did not use");
+    assert_found(&answered(GET, &[&[0x61, 0x45, 0, 11, 0xA1]]), "acknowledges another message");
+    assert_found(&answered(GET, &[&[0x51, 0x45, 0, 11, 0xA1]]), "answers a Confirmable request");
+    assert_found(&answered(&[0x51, 1, 0, 10, 0xA1], &[ANSWER]), "answers a Non-confirmable request");
+}
+
+#[test]
+fn requests_settled_twice_late_or_never_are_found() {
+    let request = ExchangeId { slot: 0, generation: 0 };
+    let received = Event::Received { request, client: CLIENT, code: Code::GET, confirmable: true };
+    let answered = Event::Answered { request, code: Code::CONTENT, cause: Cause::Origin, evidence: None };
+    let told = |events: &[(u64, &Event)], end| {
+        let mut checks = checks();
+        events.iter().for_each(|(millis, event)| checks.told(event, at(*millis)));
+        checks.after_step(at(end));
+        checks.settlement.finish().into_iter().for_each(|what| checks.violated(what, at(end)));
+        found(&checks)
+    };
+    assert_eq!(told(&[(0, &received), (30_000, &answered)], 40_000), "");
+    assert_found(&told(&[(0, &received), (1, &answered), (2, &answered)], 3), "answered twice");
+    assert_found(&told(&[(0, &received)], 30_010), "after max_wait");
+    assert_found(&told(&[(0, &received)], 1), "never answered");
+    assert_found(&told(&[(1, &answered)], 2), "never received");
+    let early = Event::EmptyAckSent { request };
+    assert_found(
+        &told(&[(0, &received), (1, &early), (2, &answered)], 3),
+        "nothing was told of the delivery",
+    );
+}

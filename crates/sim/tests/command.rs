@@ -1,0 +1,36 @@
+//! The command replays what a failing test names.
+
+use std::process::{Command, Output};
+
+fn command(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_coapway-sim")).args(arguments).output().expect("the command runs")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn replays_a_seed_as_diagram_and_as_log() {
+    let diagram = command(&["run", "--seed", "3"]);
+    assert_eq!(diagram.status.code(), Some(0), "{}", text(&diagram));
+    assert!(text(&diagram).contains("client1 → proxy  "), "{}", text(&diagram));
+    let log = command(&["run", "--seed", "3", "--log"]);
+    assert!(text(&log).contains("event 0.0 received"), "{}", text(&log));
+    assert_eq!(text(&log), text(&command(&["run", "--seed", "3", "--log"])));
+}
+
+#[test]
+fn plays_a_scenario() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/piggybacked.scenario");
+    let played = command(&["scenario", file]);
+    assert_eq!(played.status.code(), Some(0), "{}", text(&played));
+    assert!(text(&played).contains("proxy.0 → origin  CON GET /temperature"), "{}", text(&played));
+}
+
+#[test]
+fn wrong_use_is_told_from_failure() {
+    assert_eq!(command(&["run"]).status.code(), Some(2));
+    assert_eq!(command(&["run", "--seed", "x"]).status.code(), Some(2));
+    assert_eq!(command(&["scenario", "/nowhere"]).status.code(), Some(1));
+}
