@@ -31,7 +31,8 @@ fn load(settings: &Settings) -> Result<Config, ExitCode> {
         Some(path) => match std::fs::read_to_string(path) {
             Ok(text) => Some(text),
             Err(error) => {
-                let text = format!("cannot read {}: {error}\n  hint: --config FILE names the file", path.display());
+                let text =
+                    format!("cannot read {}: {error}\n  hint: --config FILE names the file", path.display());
                 return Err(complain(WRONG_USE, &text));
             }
         },
@@ -87,7 +88,9 @@ async fn run(config: &Config) -> ExitCode {
     let sockets = match Sockets::bind(config.listen()) {
         Ok(sockets) => sockets,
         Err((address, error)) => {
-            let text = format!("cannot listen on coap://{address}: {error}\n  hint: --listen URI chooses another address");
+            let text = format!(
+                "cannot listen on coap://{address}: {error}\n  hint: --listen URI chooses another address"
+            );
             return complain(1, &text);
         }
     };
@@ -111,6 +114,8 @@ async fn run(config: &Config) -> ExitCode {
     let listening = Listening { events: false, records: events.wants_records() };
     let mut parameters = config.parameters();
     parameters.relay.own = sockets.listeners().collect();
+    parameters.relay.own_addresses = own_addresses();
+    parameters.relay.own_names = own_names();
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
@@ -136,4 +141,24 @@ fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
             _ = interrupt.recv() => {}
         }
     })
+}
+
+/// The addresses of this host, so that a request to ourselves is seen for what it is.
+fn own_addresses() -> Vec<std::net::IpAddr> {
+    match if_addrs::get_if_addrs() {
+        Ok(interfaces) => interfaces.iter().map(if_addrs::Interface::ip).collect(),
+        Err(error) => {
+            tracing::warn!(%error, "cannot list this host's addresses; a request to ourselves may go round");
+            Vec::new()
+        }
+    }
+}
+
+/// The names of this host.
+fn own_names() -> Vec<Box<str>> {
+    let mut names: Vec<Box<str>> = vec!["localhost".into()];
+    if let Ok(name) = std::fs::read_to_string("/proc/sys/kernel/hostname") {
+        names.push(name.trim().to_ascii_lowercase().into());
+    }
+    names
 }

@@ -101,7 +101,10 @@ impl Sockets {
             SocketRole::Upstream { ipv6: false, .. } => Ipv4Addr::UNSPECIFIED.into(),
             SocketRole::Listener(_) => return Err(io::ErrorKind::NotFound.into()),
         };
-        let udp = UdpSocket::bind(SocketAddr::new(address, 0), &Options { destinations: false, ..Options::default() })?;
+        let udp = UdpSocket::bind(
+            SocketAddr::new(address, 0),
+            &Options { destinations: false, ..Options::default() },
+        )?;
         Ok(self.add(id, udp))
     }
 

@@ -124,25 +124,23 @@ impl<R: Reader> Worker<R> {
             if let Err(error) = socket.udp.receive(&mut self.batch) {
                 tracing::debug!(%error, "receive failed");
             }
-            let _ = socket.udp.receive_errors(&mut self.icmp);
-            let full = self.batch.len() == coapway_transport::BATCH;
+            socket.udp.receive_errors(&mut self.icmp);
             if !self.batch.is_empty() {
                 let now = self.clock.now();
-                let batch = std::mem::take(&mut self.batch);
-                for received in batch.iter() {
+                for received in self.batch.iter() {
                     let local = Local { socket: id, address: received.to };
-                    let input =
-                        Input::Datagram { local, remote: received.from, bytes: received.datagram };
+                    let input = Input::Datagram { local, remote: received.from, bytes: received.datagram };
                     self.proxy.handle_input(input, now);
                 }
-                self.batch = batch;
                 self.drain(now);
             }
-            let now = self.clock.now();
-            for error in std::mem::take(&mut self.icmp) {
-                self.undeliverable(id, &error, now);
+            if !self.icmp.is_empty() {
+                let now = self.clock.now();
+                for error in std::mem::take(&mut self.icmp) {
+                    self.undeliverable(id, &error, now);
+                }
             }
-            if !full {
+            if self.batch.len() < coapway_transport::BATCH {
                 break;
             }
         }
@@ -201,3 +199,6 @@ impl<R: Reader> Worker<R> {
         self.sockets.listeners()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -435,7 +435,8 @@ fn all_copies_of_a_separate_response_leave_and_the_last_one_late() {
             max_wait: Duration::from_secs(10),
             ..EndpointParameters::default()
         };
-        let mut hop = Hop { endpoint: Endpoint::new(parameters, Seed::from_number(seed)), now: Instant::ZERO };
+        let mut hop =
+            Hop { endpoint: Endpoint::new(parameters, Seed::from_number(seed)), now: Instant::ZERO };
         let request = bytes(MessageType::Confirmable, 10, b"\xA1", &Content::bare(Code::GET));
         let Got::Request(exchange) = hop.receive(&request) else { panic!("a request") };
         hop.wait(at(1_000));
@@ -446,6 +447,9 @@ fn all_copies_of_a_separate_response_leave_and_the_last_one_late() {
             matches!(copies[..], [first, last] if (1000..=1201).contains(&first) && (8000..10_000).contains(&last)),
             "seed {seed}: {copies:?}"
         );
-        assert!(matches!(hop.events().last(), Some(Event::Delivered { outcome: Err(Failure::TimedOut), copies: 3, .. })));
+        assert!(matches!(
+            hop.events().last(),
+            Some(Event::Delivered { outcome: Err(Failure::TimedOut), copies: 3, .. })
+        ));
     }
 }

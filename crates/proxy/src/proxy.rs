@@ -72,22 +72,18 @@ impl Proxy {
     /// Something happened outside.
     pub fn handle_input(&mut self, input: Input<'_>, now: Instant) {
         match input {
-            Input::Datagram { local, remote, bytes } => {
-                match SocketRole::of(local.socket) {
-                    SocketRole::Listener(_) => self.handle_downstream(Peer { local, remote }, bytes, now),
-                    SocketRole::Upstream { .. } => self.handle_upstream(upstream(local, remote), bytes, now),
+            Input::Datagram { local, remote, bytes } => match SocketRole::of(local.socket) {
+                SocketRole::Listener(_) => self.handle_downstream(Peer { local, remote }, bytes, now),
+                SocketRole::Upstream { .. } => self.handle_upstream(upstream(local, remote), bytes, now),
+            },
+            Input::Undeliverable { local, remote, quoted, failure } => match SocketRole::of(local.socket) {
+                SocketRole::Listener(_) => {
+                    self.downstream.handle_unreachable(Peer { local, remote }, quoted, failure, now);
                 }
-            }
-            Input::Undeliverable { local, remote, quoted, failure } => {
-                match SocketRole::of(local.socket) {
-                    SocketRole::Listener(_) => {
-                        self.downstream.handle_unreachable(Peer { local, remote }, quoted, failure, now);
-                    }
-                    SocketRole::Upstream { .. } => {
-                        self.upstreams.handle_undeliverable(upstream(local, remote), quoted, failure, now);
-                    }
+                SocketRole::Upstream { .. } => {
+                    self.upstreams.handle_undeliverable(upstream(local, remote), quoted, failure, now);
                 }
-            }
+            },
             Input::Resolved { lookup, addresses } => {
                 for Waiting { fetch, port, content } in self.lookups.resolved(lookup, addresses, now) {
                     let addresses = addresses.iter().map(|&ip| SocketAddr::new(ip, port));
@@ -437,7 +433,9 @@ fn draft(
     now: Instant,
 ) -> Record {
     let mut path = String::new();
-    uri::write_path(&plan.content.options, &mut path);
+    // What the client asked for: by a route its own path, else the one its Proxy-Uri became.
+    let options = if plan.route.is_some() { &content.options } else { &plan.content.options };
+    uri::write_path(options, &mut path);
     Record {
         id: 0,
         received: now,

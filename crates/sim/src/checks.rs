@@ -153,6 +153,7 @@ impl Checks {
     /// A datagram came to one of the proxy's sockets.
     pub fn proxy_received(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8], now: Instant) {
         self.acknowledgement.received(from, to, bytes, now);
+        self.copies.received(from, to, bytes);
         self.answers.asked(from, to, bytes);
     }
 

@@ -122,19 +122,21 @@ impl Endpoint {
     }
 
     /// A repeated request shows that its separate response did not arrive: one more copy now, no
-    /// sooner than ACK_TIMEOUT after the last.
+    /// sooner than ACK_TIMEOUT after the last, and the timer's next one keeps its distance to it.
     fn draw_anew(&mut self, response: ExchangeId, now: Instant) {
         let Some(transmission) = self.transmissions.get_mut(response) else { return };
-        let rested = transmission
-            .trace
-            .copies
-            .last()
-            .is_none_or(|copy| now.since(copy.sent) >= transmission.schedule.timeout);
-        if rested && let Some(bytes) = self.datagrams.get(response.slot as usize) {
-            let timeout =
-                transmission.trace.copies.last().map_or(transmission.schedule.timeout, |c| c.timeout);
-            transmission.trace.copies.push(Copy { sent: now, timeout });
-            self.counters.retransmissions += 1;
+        let Some(&Copy { sent, timeout }) = transmission.trace.copies.last() else { return };
+        if now.since(sent) < transmission.schedule.timeout {
+            return;
+        }
+        transmission.trace.copies.push(Copy { sent: now, timeout });
+        if let Some(timer) = transmission.timer.take() {
+            self.timers.cancel(timer);
+        }
+        let wake = transmission.schedule.deadline.min(now + timeout);
+        transmission.timer = Some(self.timers.insert(wake, Deadline::Transmission(response)));
+        self.counters.retransmissions += 1;
+        if let Some(bytes) = self.datagrams.get(response.slot as usize) {
             self.outbox.push(transmission.trace.peer, bytes);
         }
     }

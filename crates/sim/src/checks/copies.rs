@@ -1,7 +1,8 @@
 //! Message IDs, tokens and copies of what the proxy sends.
 //!
 //! No Message ID comes with other bytes within its lifetime, no upstream token comes back at all,
-//! copies keep their distance and stay inside their span, and records say how many there were.
+//! copies keep their distance, stay inside their span and end with the first Acknowledgement, and
+//! records say how many there were.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -13,6 +14,7 @@ use coapway_time::Instant;
 
 use super::{Rules, Spacing};
 use crate::notation::{describe, hex};
+use crate::world::LISTENER;
 
 /// EXCHANGE_LIFETIME and NON_LIFETIME of a receiver with the protocol's own parameters.
 const EXCHANGE_LIFETIME: Duration = Duration::from_secs(247);
@@ -24,6 +26,14 @@ struct Message {
     bytes: Vec<u8>,
     copies: Vec<Instant>,
     lifetime: Duration,
+    /// Whether its receiver acknowledged, rejected or answered it.
+    settled: bool,
+}
+
+impl Message {
+    const fn new(bytes: Vec<u8>, lifetime: Duration) -> Self {
+        Self { bytes, copies: Vec::new(), lifetime, settled: false }
+    }
 }
 
 /// Source, destination, Message ID.
@@ -55,6 +65,29 @@ impl Copies {
         self.stalled_until = until;
     }
 
+    /// What reached the proxy may settle one of its messages (RFC 7252 §4.2, §5.3.2).
+    pub(super) fn received(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
+        let Ok(Datagram { message_type, message_id, token, content }) = Datagram::parse(bytes) else {
+            return;
+        };
+        let acknowledges = matches!(message_type, MessageType::Acknowledgement | MessageType::Reset);
+        let identity = match (acknowledges, content.code) {
+            (true, Code::EMPTY) => Some((to, from, message_id)),
+            // In an Acknowledgement of a request the token must be right, too (R-TOK-07); one of a
+            // response may carry anything.
+            (true, _) if self.tokens.get(token) == Some(&(to, from, message_id)) || to == LISTENER => {
+                Some((to, from, message_id))
+            }
+            (true, _) => None,
+            (false, _) if matches!(content.code.class(), 2..=5) => self.tokens.get(token).copied(),
+            (false, _) => None,
+        };
+        let identity = identity.filter(|&(ours, theirs, _)| (ours, theirs) == (to, from));
+        if let Some(message) = identity.and_then(|identity| self.messages.get_mut(&identity)) {
+            message.settled = true;
+        }
+    }
+
     pub(super) fn sent(
         &mut self,
         from: SocketAddr,
@@ -74,11 +107,7 @@ impl Copies {
         if request {
             self.take_token(identity, datagram.token)?;
         }
-        let message = self.messages.entry(identity).or_insert_with(|| Message {
-            bytes: bytes.to_vec(),
-            copies: Vec::new(),
-            lifetime,
-        });
+        let message = self.messages.entry(identity).or_insert_with(|| Message::new(bytes.to_vec(), lifetime));
         if message.bytes != bytes {
             let age = message.copies.first().map_or(Duration::MAX, |&first| now.since(first));
             if age < message.lifetime {
@@ -88,7 +117,7 @@ impl Copies {
                     describe(bytes)
                 ));
             }
-            *message = Message { bytes: bytes.to_vec(), copies: Vec::new(), lifetime };
+            *message = Message::new(bytes.to_vec(), lifetime);
         }
         let spacing = match (request, datagram.content.code) {
             (false, _) => self.rules.downstream,
@@ -97,7 +126,7 @@ impl Copies {
         };
         let mut result = check_spacing(message, spacing, now, bytes);
         // A process that stood still lengthened a wait that the schedule knows nothing of.
-        if result.is_ok() && message.copies.first().is_some_and(|&first| first > self.stalled_until) {
+        if result.is_ok() && message.copies.first().is_some_and(|&first| first >= self.stalled_until) {
             result = check_back_off(message, spacing, now, bytes);
         }
         message.copies.push(now);
@@ -144,6 +173,9 @@ impl Copies {
 fn check_spacing(message: &Message, spacing: Spacing, now: Instant, bytes: &[u8]) -> Result<(), String> {
     let (Some(&first), Some(&last)) = (message.copies.first(), message.copies.last()) else { return Ok(()) };
     let what = || format!("copy {} of {}", message.copies.len() + 1, describe(bytes));
+    if message.settled {
+        return Err(format!("{} although it was acknowledged, rejected or answered", what()));
+    }
     if Datagram::parse(bytes).is_ok_and(|datagram| datagram.message_type == MessageType::NonConfirmable) {
         return Err(format!("{} although it is Non-confirmable", what()));
     }

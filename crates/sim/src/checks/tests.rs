@@ -108,6 +108,25 @@ fn copies_out_of_schedule_are_found() {
 }
 
 #[test]
+fn copies_after_an_acknowledgement_are_found() {
+    let after = |from, reply: &[u8]| {
+        let mut checks = checks();
+        checks.proxy_sent(UPSTREAM, ORIGIN, &request(true, 1, 1, 1), at(0));
+        checks.proxy_received(from, UPSTREAM, reply, at(1_000));
+        checks.proxy_sent(UPSTREAM, ORIGIN, &request(true, 1, 1, 1), at(2_000));
+        found(&checks)
+    };
+    let answer = [0x68, 0x45, 0, 1, 1, 2, 3, 4, 5, 6, 7, 1];
+    let separate = [0x58, 0x45, 0, 77, 1, 2, 3, 4, 5, 6, 7, 1];
+    let forged = [0x68, 0x45, 0, 1, 1, 2, 3, 4, 5, 6, 7, 2];
+    for reply in [&[0x60, 0, 0, 1][..], &[0x70, 0, 0, 1], &answer, &separate] {
+        assert_found(&after(ORIGIN, reply), "although it was acknowledged");
+        assert_eq!(after(CLIENT, reply), "", "from elsewhere it means nothing");
+    }
+    assert_eq!(after(ORIGIN, &forged) + &after(ORIGIN, &[0x60, 0, 0, 2]), "");
+}
+
+#[test]
 fn a_second_answer_is_found() {
     assert_found(&answered(POST, &[ANSWER, &[0x61, 0x45, 0, 10, 0xA1, 0xFF, b'2']]), "after another answer");
 }

@@ -45,10 +45,8 @@ pub fn world(seed: u64) -> World {
         world.add(Actor::Client(Client::new(&format!("client{number}"), address, LISTENER, planned, seed)));
     }
     world.add(Actor::Puppet(Puppet::new("stranger", parsed(STRANGER))));
-    let moods = [
-        Mood::Answers(Duration::ZERO),
-        Mood::Answers(Duration::from_millis(300)),
-        Mood::Answers(Duration::from_millis(1500)),
+    let answers = [0, 0, 50, 300, 300, 1500, 3000].map(|millis| Mood::Answers(Duration::from_millis(millis)));
+    let others = [
         Mood::Answers(Duration::from_secs(random.u64(2..40))),
         Mood::Refuses(Code::NOT_FOUND),
         Mood::Forgets,
@@ -56,6 +54,7 @@ pub fn world(seed: u64) -> World {
         Mood::Resets,
         Mood::Babbles,
     ];
+    let moods: Vec<_> = answers.into_iter().chain(others).collect();
     let mut origin = |name, address, memory| {
         world.add(Actor::Origin(Origin::new(name, parsed(address), memory, &moods, seed)));
     };
