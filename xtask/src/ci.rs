@@ -17,11 +17,20 @@ enum Step {
     Licences,
     Shape,
     Docs,
+    DocTests,
     Tests,
 }
 
-const STEPS: [Step; 7] =
-    [Step::Format, Step::Clippy, Step::Layers, Step::Licences, Step::Shape, Step::Docs, Step::Tests];
+const STEPS: [Step; 8] = [
+    Step::Format,
+    Step::Clippy,
+    Step::Layers,
+    Step::Licences,
+    Step::Shape,
+    Step::Docs,
+    Step::DocTests,
+    Step::Tests,
+];
 
 /// Runs the steps up to the first that fails; true when all passed.
 pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
@@ -56,7 +65,11 @@ impl Step {
                 &["doc", "--no-deps", "--workspace", "--locked"],
                 &[("RUSTDOCFLAGS", "-D warnings")],
             ),
-            Self::Tests => cargo(workspace, &["test", "--workspace", "--locked"], &[]),
+            Self::DocTests => cargo(workspace, &["test", "--workspace", "--locked", "--doc"], &[]),
+            // Not `--all-targets`: the closing line is to be one of tests that ran.
+            Self::Tests => {
+                cargo(workspace, &["test", "--workspace", "--locked", "--lib", "--bins", "--tests"], &[])
+            }
         }
     }
 }
@@ -70,6 +83,7 @@ impl fmt::Display for Step {
             Self::Licences => "licences and sources",
             Self::Shape => "shape, long files and circles (warnings only)",
             Self::Docs => "docs",
+            Self::DocTests => "examples in docs",
             Self::Tests => "tests",
         })
     }

@@ -13,6 +13,10 @@ use coapway_time::Instant;
 
 use crate::network::stream;
 
+/// Longer than the network takes for the second of two copies it made: no endpoint could tell a refusal
+/// of that one from a refusal of the first.
+const REBOOT: Duration = Duration::from_secs(1);
+
 /// What an origin does with the requests of one key. All copies meet the same mood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
@@ -28,6 +32,9 @@ pub enum Mood {
     Resets,
     /// Answers with the right token and broken options.
     Babbles,
+    /// Executes the first copy, loses its answer and its memory, and rejects what comes when it is up
+    /// again.
+    Reboots,
 }
 
 /// Whether an origin recognises duplicates (RFC 7252 §4.5).
@@ -60,6 +67,8 @@ pub struct Origin {
     executed: BTreeMap<u32, Executed>,
     due: BTreeMap<(Instant, u32), (ExchangeId, OwnedContent)>,
     forgotten: usize,
+    /// When it is up again after what it executed under a key made it reboot.
+    back_up: BTreeMap<u32, Instant>,
     next: u32,
     replies: Vec<(SocketAddr, Vec<u8>)>,
 }
@@ -80,6 +89,7 @@ impl Origin {
             executed: BTreeMap::new(),
             due: BTreeMap::new(),
             forgotten: 0,
+            back_up: BTreeMap::new(),
             next: 0,
             replies: Vec::new(),
         }
@@ -115,7 +125,7 @@ impl Origin {
         let peer = Peer { local: Local::default(), remote: from };
         let parsed = Datagram::parse(bytes).ok().filter(|datagram| datagram.content.code.is_request());
         if let Some(request) = &parsed
-            && let Some(reply) = self.reply_by_hand(request)
+            && let Some(reply) = self.reply_by_hand(request, now)
         {
             self.replies.extend(reply.map(|reply| (from, reply)));
             return;
@@ -155,12 +165,18 @@ impl Origin {
     }
 
     /// The reply no `Endpoint` would give, if this request gets one; the inner `None` is silence.
-    fn reply_by_hand(&mut self, request: &Datagram<'_>) -> Option<Option<Vec<u8>>> {
+    fn reply_by_hand(&mut self, request: &Datagram<'_>, now: Instant) -> Option<Option<Vec<u8>>> {
         let key = key(&request.content);
         let confirmable = request.message_type == MessageType::Confirmable;
         match self.mood(key) {
             Mood::Ignores => Some(None),
-            Mood::Resets => {
+            Mood::Reboots if !self.executed.contains_key(&key) => {
+                self.execute(&request.content);
+                self.back_up.insert(key, now + REBOOT);
+                Some(None)
+            }
+            Mood::Reboots if self.back_up.get(&key).is_some_and(|&up| now < up) => Some(None),
+            Mood::Resets | Mood::Reboots => {
                 let reset = || datagram::empty(MessageType::Reset, request.message_id).to_vec();
                 Some(confirmable.then(reset))
             }
@@ -199,7 +215,7 @@ impl Origin {
                 self.due.insert((now + delay, self.next), (exchange, answer));
                 self.handle_timeout(now);
             }
-            Mood::Refuses(_) | Mood::Ignores | Mood::Resets | Mood::Babbles => {
+            Mood::Refuses(_) | Mood::Ignores | Mood::Resets | Mood::Babbles | Mood::Reboots => {
                 let _ = self.endpoint.respond(exchange, &answer.as_content(), now);
             }
         }

@@ -53,6 +53,7 @@ pub fn world(seed: u64) -> World {
         Mood::Ignores,
         Mood::Resets,
         Mood::Babbles,
+        Mood::Reboots,
     ];
     let moods: Vec<_> = answers.into_iter().chain(others).collect();
     let mut origin = |name, address, memory| {
