@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use coapway_endpoint::{Local, Seed};
+use coapway_endpoint::Seed;
 use coapway_message::Failure;
 use coapway_proxy::{Event, Input, Listening, Occupancy, Output, Parameters, Proxy, SocketRole};
 use coapway_time::Instant;
@@ -19,10 +19,11 @@ use crate::checks::{Checks, Rules, Violation};
 use crate::journal::{DatagramId, Journal, Sent};
 use crate::network::{HostId, Link, Network, stream};
 
-/// Where the proxy listens.
-pub const LISTENER: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)), 5683);
-/// The first of the ports that the proxy sends to origins from.
-const UPSTREAM_PORTS: u16 = 20_000;
+mod sockets;
+
+pub use sockets::LISTENER;
+use sockets::{address, local, upstream_address};
+
 /// So many wakes at one instant are a timer that never stops firing.
 const MOST_WAKES: u32 = 10_000;
 
@@ -392,29 +393,4 @@ impl World {
             self.checks.violated(what, self.now);
         }
     }
-}
-
-/// The address of one of the proxy's sockets.
-fn address(role: SocketRole) -> SocketAddr {
-    match role {
-        SocketRole::Listener(_) => LISTENER,
-        SocketRole::Upstream { ipv6, number } => upstream_address(ipv6, number),
-    }
-}
-
-fn upstream_address(ipv6: bool, number: u32) -> SocketAddr {
-    let port = UPSTREAM_PORTS + number as u16;
-    let ip = if ipv6 { IpAddr::from([0xFD00, 0, 0, 0, 0, 0, 0, 1]) } else { LISTENER.ip() };
-    SocketAddr::new(ip, port)
-}
-
-/// Which of the proxy's sockets has this address, as the worker would say it.
-fn local(address: SocketAddr) -> Option<Local> {
-    if address == LISTENER {
-        return Some(Local { socket: SocketRole::Listener(0).socket(), address: Some(LISTENER.ip()) });
-    }
-    let number = u32::from(address.port().checked_sub(UPSTREAM_PORTS)?);
-    let role = SocketRole::Upstream { ipv6: address.is_ipv6(), number };
-    (upstream_address(address.is_ipv6(), number) == address)
-        .then(|| Local { socket: role.socket(), address: None })
 }

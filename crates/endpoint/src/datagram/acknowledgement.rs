@@ -126,7 +126,8 @@ impl Endpoint {
     fn draw_anew(&mut self, response: ExchangeId, now: Instant) {
         let Some(transmission) = self.transmissions.get_mut(response) else { return };
         let Some(&Copy { sent, timeout }) = transmission.trace.copies.last() else { return };
-        if now.since(sent) < transmission.schedule.timeout {
+        let schedule = &transmission.schedule;
+        if now.since(sent) < schedule.timeout || now >= schedule.deadline {
             return;
         }
         transmission.trace.copies.push(Copy { sent: now, timeout });
