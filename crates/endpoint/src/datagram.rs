@@ -9,5 +9,6 @@ pub mod round_trip;
 mod acknowledgement;
 mod duplicates;
 mod message_id;
+mod pending;
 mod requests;
 mod slots;

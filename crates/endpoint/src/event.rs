@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use coapway_message::{Content, ExchangeId, Failure};
 
-use crate::datagram::retransmission::Trace;
+use crate::trace::{AnswerKind, Trace};
 
 /// What one datagram brought for the floor above.
 #[derive(Debug)]
@@ -35,28 +35,6 @@ pub enum Received<'d> {
         /// How the exchange went.
         trace: Trace,
     },
-}
-
-/// How a response came (RFC 7252 §5.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AnswerKind {
-    /// In the Acknowledgement.
-    Piggybacked,
-    /// In a Confirmable message of its own.
-    Separate,
-    /// In a Non-confirmable message.
-    NonConfirmable,
-}
-
-impl AnswerKind {
-    /// The word for records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Piggybacked => "piggybacked",
-            Self::Separate => "separate",
-            Self::NonConfirmable => "non",
-        }
-    }
 }
 
 /// What happened without a message for the floor above.

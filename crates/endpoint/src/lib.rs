@@ -18,14 +18,16 @@ pub mod event;
 pub mod matching;
 pub mod parameters;
 pub mod peer;
+pub mod trace;
 
 pub use datagram::congestion::Window;
 pub use datagram::endpoint::{Endpoint, Seed};
 pub use datagram::outbox::Transmit;
-pub use datagram::retransmission::{Copy, Schedule, Trace};
+pub use datagram::retransmission::Schedule;
 pub use datagram::round_trip::RoundTrip;
-pub use event::{AnswerKind, Counters, Event, Received, Refused};
+pub use event::{Counters, Event, Received, Refused};
 pub use parameters::{
     DuplicatesParameters, EndpointParameters, Estimator, Nstart, RtoParameters, TransmissionParameters,
 };
 pub use peer::{Local, Peer, SocketId};
+pub use trace::{AnswerKind, Copy, Trace};

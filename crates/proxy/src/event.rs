@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use coapway_message::{Code, Evidence, ExchangeId, Failure};
 
+use crate::cause::Cause;
 use crate::record::Record;
 
 /// Something happened. `request` names the client's request throughout.
@@ -70,28 +71,6 @@ pub enum Event {
     },
     /// The forward record; only when records are asked for.
     Forwarded(Box<Record>),
-}
-
-/// Where a final answer comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// The origin's response.
-    Origin,
-    /// We refused the request.
-    Refused,
-    /// The forward failed.
-    Failed(Failure),
-}
-
-impl Cause {
-    /// The word for records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Origin => "ok",
-            Self::Refused => "refused",
-            Self::Failed(failure) => failure.name(),
-        }
-    }
 }
 
 impl fmt::Display for Event {

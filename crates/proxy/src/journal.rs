@@ -6,7 +6,8 @@ use coapway_endpoint::Trace;
 use coapway_message::{Content, Evidence, ExchangeId};
 use coapway_time::Instant;
 
-use crate::event::{Cause, Event};
+use crate::cause::Cause;
+use crate::event::Event;
 use crate::record::Record;
 
 /// What is listened to. What nobody listens to costs nothing.

@@ -18,6 +18,7 @@ mod origin;
 mod queue;
 mod upstreams;
 
+pub mod cause;
 pub mod event;
 pub mod input;
 pub mod output;
@@ -25,7 +26,8 @@ pub mod parameters;
 pub mod proxy;
 pub mod record;
 
-pub use event::{Cause, Event};
+pub use cause::Cause;
+pub use event::Event;
 pub use input::{Input, SocketRole};
 pub use journal::Listening;
 pub use output::Output;

@@ -9,7 +9,8 @@ use coapway_relay::{Answer, Destination, Fetch, FetchId, Phase, Plan, Refusal, R
 use coapway_time::Instant;
 
 use crate::alternatives::Alternatives;
-use crate::event::{Cause, Event};
+use crate::cause::Cause;
+use crate::event::Event;
 use crate::input::{Input, SocketRole};
 use crate::journal::{Journal, Listening, size};
 use crate::lookups::{Lookups, Resolution, Waiting};

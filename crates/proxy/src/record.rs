@@ -8,7 +8,7 @@ use coapway_endpoint::{AnswerKind, Trace};
 use coapway_message::{Code, Evidence, Token};
 use coapway_time::Instant;
 
-use crate::event::Cause;
+use crate::cause::Cause;
 
 /// One forward from receipt to final answer.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,34 +2,15 @@
 //! copies (RFC 7252 §4.5, §5.2).
 
 use coapway_message::{Code, Content, Datagram, ExchangeId, MessageType, OptionNumber, Token, datagram};
-use coapway_time::{Instant, TimerId};
+use coapway_time::Instant;
 
 use super::duplicates::{Class, EntryId, Known, Reply};
-use super::endpoint::{Deadline, Endpoint};
-use super::retransmission::{Copy, Kind, Schedule};
+use super::endpoint::Endpoint;
+use super::pending::{Answerable, Deadline, Pending};
+use super::retransmission::{Kind, Schedule};
 use crate::event::{Event, Received, Refused};
 use crate::peer::Peer;
-
-/// How a request can be answered now.
-#[derive(Clone, Copy, Debug)]
-enum Answerable {
-    /// In the Acknowledgement, until the timer fires.
-    Piggybacked(TimerId),
-    /// In a Confirmable message: the Acknowledgement left empty.
-    Separate,
-    /// In a Non-confirmable message.
-    NonConfirmable,
-}
-
-/// A request of a peer that is not answered yet.
-#[derive(Debug)]
-pub(super) struct Pending {
-    peer: Peer,
-    message_id: u16,
-    token: Token,
-    entry: EntryId,
-    answerable: Answerable,
-}
+use crate::trace::Copy;
 
 impl Endpoint {
     pub(super) fn handle_request<'d>(

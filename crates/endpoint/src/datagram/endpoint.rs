@@ -6,16 +6,17 @@ use coapway_message::{Code, Datagram, ExchangeId, Failure, Malformed, MessageTyp
 use coapway_time::{Instant, Timers};
 use hashbrown::HashMap;
 
-use super::acknowledgement::Pending;
 use super::duplicates::Duplicates;
 use super::message_id::MessageIds;
 use super::outbox::{Outbox, Transmit};
-use super::retransmission::{Copy, Kind, Transmission};
+use super::pending::{Deadline, Pending};
+use super::retransmission::{Kind, Transmission};
 use super::slots::Slots;
 use crate::event::{Counters, Event, Received};
 use crate::matching::Tokens;
 use crate::parameters::EndpointParameters;
 use crate::peer::Peer;
+use crate::trace::Copy;
 
 /// Where an endpoint's chance comes from: fixed in a simulation, from the operating system in
 /// production.
@@ -57,15 +58,6 @@ impl Seed {
     pub fn hasher(&self) -> ahash::RandomState {
         ahash::RandomState::with_seeds(self.word(0), self.word(1), self.word(2), self.word(3))
     }
-}
-
-/// What a timer is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deadline {
-    /// Acknowledge this request although it is not answered.
-    Acknowledge(ExchangeId),
-    /// The wait of this message of ours is over.
-    Transmission(ExchangeId),
 }
 
 /// One end of a hop: requests of peers in, requests of ours out, over datagrams.

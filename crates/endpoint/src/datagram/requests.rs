@@ -5,9 +5,10 @@ use coapway_time::Instant;
 use smallvec::SmallVec;
 
 use super::endpoint::Endpoint;
-use super::retransmission::{Kind, Schedule, Trace, Transmission};
-use crate::event::{AnswerKind, Received, Refused};
+use super::retransmission::{Kind, Schedule, Transmission};
+use crate::event::{Received, Refused};
 use crate::peer::Peer;
+use crate::trace::{AnswerKind, Trace};
 
 impl Endpoint {
     /// Starts a request to `peer`.

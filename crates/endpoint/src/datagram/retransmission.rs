@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use coapway_time::{Instant, TimerId};
-use smallvec::SmallVec;
 
-use crate::event::AnswerKind;
 use crate::parameters::TransmissionParameters;
-use crate::peer::Peer;
+use crate::trace::Trace;
 
 /// When the copies of one Confirmable message may leave.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -89,49 +87,6 @@ impl Schedule {
         }
         let before = doubling(k - 1);
         doubling(k).max(Duration::from_secs_f64((before.as_secs_f64() * end.as_secs_f64()).sqrt()))
-    }
-}
-
-/// One copy that left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Copy {
-    /// When.
-    pub sent: Instant,
-    /// How long an Acknowledgement was waited for before the next; zero for Non-confirmable.
-    pub timeout: Duration,
-}
-
-/// How an exchange went, for records and estimators.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Trace {
-    /// To whom.
-    pub peer: Peer,
-    /// Our Message ID.
-    pub message_id: u16,
-    /// Our token.
-    pub token: [u8; 8],
-    /// Whether it was Confirmable.
-    pub confirmable: bool,
-    /// The copies, first to last.
-    pub copies: SmallVec<[Copy; 2]>,
-    /// When the first Acknowledgement came, with or without a response.
-    pub first_ack: Option<Instant>,
-    /// Acknowledgements that came.
-    pub acks: u32,
-    /// How the response came.
-    pub answer: Option<AnswerKind>,
-    /// Bytes of one copy.
-    pub bytes: u32,
-}
-
-impl Trace {
-    /// The time to the first Acknowledgement when exactly one copy had left: an exact sample
-    /// (Karn; R-USR-17).
-    pub fn exact_round_trip(&self) -> Option<Duration> {
-        match (&self.copies[..], self.first_ack) {
-            ([only], Some(first_ack)) => Some(first_ack.since(only.sent)),
-            _ => None,
-        }
     }
 }
 
