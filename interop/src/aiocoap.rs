@@ -11,9 +11,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::datagram::option;
+use crate::exchange::{Answer, Request, Via};
 use crate::peers::{Peer, workspace};
 use crate::process::{Family, Process, free_port};
-use crate::stack::{Answer, Request, Via};
 
 /// What the origin noted of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,6 +16,7 @@ pub mod aiocoap;
 pub mod clock;
 pub mod coapway;
 pub mod datagram;
+pub mod exchange;
 pub mod libcoap;
 pub mod peers;
 pub mod process;

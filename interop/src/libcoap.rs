@@ -4,9 +4,9 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::exchange::{Answer, Request, Via};
 use crate::peers::Peer;
 use crate::process::{Family, Process, free_port};
-use crate::stack::{Answer, Request, Via};
 
 /// `coap-server-notls` on both loopback addresses, as two processes.
 pub struct LibcoapOrigin {

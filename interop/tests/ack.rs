@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use coapway_interop::clock::now;
 use coapway_interop::coapway::{self, Proxy};
 use coapway_interop::datagram::{CONTENT, Code, Datagram, EMPTY, GET, Kind, POST, PUT};
+use coapway_interop::exchange::{Method, Request, Via};
 use coapway_interop::libcoap;
 use coapway_interop::peers::{self, Peer};
 use coapway_interop::process::Family;
 use coapway_interop::raw::{RawClient, RawOrigin, Received, Reply};
-use coapway_interop::stack::{Client, Method, Origin, Request, Stack, Via};
+use coapway_interop::stack::{Client, Origin, Stack};
 
 /// Slower than any early ACK, faster than the first copy of an upstream request (2 s).
 const SLOW: Duration = Duration::from_millis(1500);

@@ -11,11 +11,12 @@ use coapway_interop::coapway::{self, Proxy};
 use coapway_interop::datagram::{
     BAD_GATEWAY, CONTENT, Code, Datagram, EMPTY, GATEWAY_TIMEOUT, GET, Kind, POST, option,
 };
+use coapway_interop::exchange::{Method, Request, Via};
 use coapway_interop::libcoap;
 use coapway_interop::peers::{self, Peer};
 use coapway_interop::process::{Family, free_port};
 use coapway_interop::raw::{RawClient, RawOrigin, Received, Reply, Settled};
-use coapway_interop::stack::{Client, Method, Request, Stack, Via};
+use coapway_interop::stack::{Client, Stack};
 
 /// Short, so that the tests are; long enough for one retransmission, which leaves after 1 s to 1.5 s.
 const SETTINGS: [&str; 2] = ["upstream.max_wait=3s", "upstream.ack_timeout=1s"];

@@ -8,10 +8,11 @@ use std::thread;
 use coapway_interop::aiocoap::{AiocoapOrigin, fingerprint, text_of};
 use coapway_interop::coapway::Proxy;
 use coapway_interop::datagram::option;
+use coapway_interop::exchange::{Answer, Method, Request, Via};
 use coapway_interop::libcoap::LibcoapOrigin;
 use coapway_interop::peers::{self, Peer};
 use coapway_interop::process::Family;
-use coapway_interop::stack::{Answer, Client, Method, Origin, Request, Stack, Via};
+use coapway_interop::stack::{Client, Origin, Stack};
 
 /// Around the one-byte and two-byte length extensions, and the largest payload that needs no blocks.
 const SIZES: [usize; 6] = [0, 1, 13, 269, 1023, 1024];

@@ -4,9 +4,10 @@ use std::process::Output;
 
 use coapway_interop::aiocoap::text_of;
 use coapway_interop::coapway::{self, Proxy};
+use coapway_interop::exchange::Method;
 use coapway_interop::peers::{self, Peer};
 use coapway_interop::process::{Family, free_port};
-use coapway_interop::stack::{Method, Origin, Stack};
+use coapway_interop::stack::{Origin, Stack};
 
 const VERBS: [Method; 4] = [Method::Get, Method::Post, Method::Put, Method::Delete];
 

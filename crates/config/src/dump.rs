@@ -7,9 +7,10 @@ use coapway_endpoint::TransmissionParameters;
 use coapway_endpoint::parameters::MAX_LATENCY;
 use coapway_relay::Forward;
 
-use crate::config::{Config, UpstreamSet, downstream};
+use crate::config::Config;
 use crate::forecast;
 use crate::section::{AnySection, Entry, Value as _};
+use crate::sets::{UpstreamSet, downstream};
 use crate::units::show_duration;
 
 impl Config {

@@ -7,31 +7,11 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::document::{Array, ArrayEntry, Document};
 use crate::error::ConfigError;
 use crate::raw::{Assignment, Raw, Written};
-use crate::settings::{Array, Settings};
+use crate::settings::Settings;
 use crate::source::Source;
-
-/// What a file says.
-#[derive(Debug, Default)]
-pub(crate) struct Document {
-    /// Values outside of arrays, by line.
-    pub(crate) assignments: Vec<Assignment>,
-    /// The tables of `[[listen]]`, `[[upstreams]]` and `[[routes]]`, by line.
-    pub(crate) entries: Vec<ArrayEntry>,
-    pub(crate) errors: Vec<ConfigError>,
-    /// Whether parts of it could not be read.
-    pub(crate) broken: bool,
-}
-
-/// One table of an array.
-#[derive(Debug)]
-pub(crate) struct ArrayEntry {
-    pub(crate) array: Array,
-    /// Where it begins.
-    pub(crate) source: Source,
-    pub(crate) assignments: Vec<Assignment>,
-}
 
 /// Reads a file; `known` says which tables there are.
 pub(crate) fn read(path: &Path, text: &str, known: &Settings) -> Document {

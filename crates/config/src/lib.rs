@@ -14,6 +14,7 @@
 
 mod command_line;
 mod config;
+mod document;
 mod dump;
 mod environment;
 mod error;
@@ -23,6 +24,7 @@ mod raw;
 mod reference;
 mod schema;
 mod section;
+mod sets;
 mod settings;
 mod source;
 mod units;

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use crate::document::Array;
 use crate::schema::places::{Listen, NamedOrigin, Route};
 use crate::section::{AnySection, Section};
-use crate::settings::{Array, Settings};
+use crate::settings::Settings;
 use crate::source::short_variables;
 
 const INTRODUCTION: &str = "\

@@ -7,6 +7,7 @@ pub(crate) use layers::Layers;
 
 use coapway_proxy::Limits;
 
+use crate::document::Array;
 use crate::error::ConfigError;
 use crate::raw::{Assignment, Raw, Written};
 use crate::schema::admission::{Forward, LimitKeys};
@@ -16,30 +17,6 @@ use crate::schema::places::{LISTEN_ALLOWED, Listener, NamedOrigin, Route};
 use crate::schema::upstream::Upstream;
 use crate::section::{AnySection, Section, Value as _};
 use crate::source::Source;
-
-/// An array of tables of the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Array {
-    Listen,
-    Upstreams,
-    Routes,
-}
-
-impl Array {
-    pub(crate) const ALL: [Self; 3] = [Self::Listen, Self::Upstreams, Self::Routes];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Listen => "listen",
-            Self::Upstreams => "upstreams",
-            Self::Routes => "routes",
-        }
-    }
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|array| array.name() == name)
-    }
-}
 
 /// All values with their sources.
 #[derive(Clone, Debug)]

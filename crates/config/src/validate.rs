@@ -6,10 +6,10 @@ use std::time::Duration;
 use coapway_endpoint::{Estimator, TransmissionParameters};
 use coapway_relay::Forward;
 
-use crate::config::{UpstreamSet, downstream, upstream_sets};
 use crate::error::ConfigError;
 use crate::schema::upstream::Window;
 use crate::section::{Section, Table};
+use crate::sets::{UpstreamSet, downstream, upstream_sets};
 use crate::settings::{NamedUpstream, Settings};
 use crate::source::Source;
 use crate::units::show_duration;

@@ -11,6 +11,7 @@
 //! error instead, so that it is never taken for one.
 
 mod conversation;
+mod outcome;
 mod report;
 mod request;
 mod value;
@@ -24,7 +25,7 @@ use std::time::Duration;
 
 use coapway_message::Method;
 
-use conversation::What;
+use outcome::What;
 use request::{Destination, Request, Role};
 use value::OptionArgument;
 

@@ -32,5 +32,6 @@ pub mod origin;
 pub mod play;
 pub mod scenario;
 pub mod script;
+pub mod sockets;
 pub mod storm;
 pub mod world;

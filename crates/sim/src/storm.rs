@@ -12,7 +12,8 @@ use crate::checks::Violation;
 use crate::client::Outcome;
 use crate::journal::Sent;
 use crate::network::stream;
-use crate::world::{LISTENER, World};
+use crate::sockets::LISTENER;
+use crate::world::World;
 
 mod making;
 

@@ -19,10 +19,7 @@ use crate::checks::{Checks, Rules, Violation};
 use crate::journal::{DatagramId, Journal, Sent};
 use crate::network::{HostId, Link, Network, stream};
 
-mod sockets;
-
-pub use sockets::LISTENER;
-use sockets::{address, local, upstream_address};
+use crate::sockets::{LISTENER, address, local, upstream_address};
 
 /// So many wakes at one instant are a timer that never stops firing.
 const MOST_WAKES: u32 = 10_000;

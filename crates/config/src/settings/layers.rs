@@ -1,9 +1,9 @@
 //! The four layers put over each other.
 
-use super::{Array, NamedUpstream, Settings, spelled};
+use super::{NamedUpstream, Settings, spelled};
 use crate::command_line::{REVERSE, word};
+use crate::document::{Array, ArrayEntry, Document};
 use crate::error::ConfigError;
-use crate::file::{ArrayEntry, Document};
 use crate::raw::{Assignment, Raw};
 use crate::schema::places::{Listen, Name, Route, RoutePath};
 use crate::section::{AnySection as _, Section};

@@ -9,64 +9,16 @@ use coapway_endpoint::{
     Endpoint, EndpointParameters, Event, Local, Peer, Received, Schedule, Seed, TransmissionParameters,
 };
 use coapway_message::uri::Host;
-use coapway_message::{Code, Content, Evidence, ExchangeId, Failure, OwnedContent};
+use coapway_message::{Code, Content, ExchangeId, OwnedContent};
 use coapway_time::Instant;
 
+use super::outcome::{Answer, Ended, What, Why};
 use super::request::Destination;
 use super::{Console, Trouble, report};
 use crate::clock::Clock;
 
 /// The largest datagram there is.
 const MAX_DATAGRAM: usize = 65_535;
-
-/// What to send.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum What<'r> {
-    Request { confirmable: bool, content: Content<'r> },
-    Ping,
-}
-
-/// What came back.
-#[derive(Debug)]
-pub(super) enum Answer {
-    Response(OwnedContent),
-    /// To a ping; the round-trip time is known when one copy was enough.
-    Alive {
-        peer: SocketAddr,
-        round_trip: Option<Duration>,
-    },
-}
-
-/// An exchange that ended without an answer.
-#[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) peer: SocketAddr,
-    pub(super) why: Why,
-    pub(super) copies: u32,
-    pub(super) acknowledged: bool,
-}
-
-#[derive(Debug)]
-pub(super) enum Why {
-    /// The message layer gave it up.
-    Failure(Failure),
-    /// The system cannot send, or knows that nobody listens.
-    Socket(io::Error),
-}
-
-impl Ended {
-    pub(super) const fn evidence(&self) -> Evidence {
-        match self.why {
-            Why::Failure(failure) => Evidence::after(failure, self.copies),
-            Why::Socket(_) => Evidence::after(Failure::Unreachable, self.copies),
-        }
-    }
-
-    /// Whether another address may be asked: this one refused at once. Silence proves nothing.
-    const fn allows_another_address(&self) -> bool {
-        matches!(self.why, Why::Socket(_)) && !matches!(self.evidence(), Evidence::OutcomeUnknown)
-    }
-}
 
 /// Asks `destination` and waits for the answer.
 ///

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use coapway_message::{Code, Content, Evidence, Failure, Method, OptionNumber};
 
-use super::conversation::{Answer, Ended, What, Why};
+use super::outcome::{Answer, Ended, What, Why};
 use super::request::Role;
 use super::value::{printable, show as show_value};
 use super::{Console, Exit, Trouble};

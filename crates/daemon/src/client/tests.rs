@@ -159,7 +159,7 @@ fn a_terminal_gets_a_line_break_more() {
         let (mut output, mut notes) = (Vec::new(), Vec::new());
         let mut console = Console { output: &mut output, is_terminal, notes: &mut notes, verbose: false };
         let content = Content { payload: payload.as_bytes(), ..Content::bare(Code::CONTENT) };
-        report::show(&conversation::Answer::Response(content.into()), &mut console).expect("shown");
+        report::show(&outcome::Answer::Response(content.into()), &mut console).expect("shown");
         assert_eq!((&*output, &*notes), (expected.as_bytes(), &b""[..]));
     }
 }

@@ -11,7 +11,7 @@ use crate::actor::Actor;
 use crate::client::{Asked, Client, Outcome};
 use crate::notation::{describe, hex};
 use crate::origin::answer_to;
-use crate::world::LISTENER;
+use crate::sockets::LISTENER;
 
 /// A request that reached the proxy, and the answer that left for it.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use coapway_time::Instant;
 
 use super::{Rules, Spacing};
 use crate::notation::{describe, hex};
-use crate::world::LISTENER;
+use crate::sockets::LISTENER;
 
 /// EXCHANGE_LIFETIME and NON_LIFETIME of a receiver with the protocol's own parameters.
 const EXCHANGE_LIFETIME: Duration = Duration::from_secs(247);

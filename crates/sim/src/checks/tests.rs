@@ -8,7 +8,7 @@ use coapway_proxy::{Cause, Event, Limits, Parameters, UpstreamParameters};
 use coapway_time::Instant;
 
 use super::{Checks, Rules};
-use crate::world::LISTENER;
+use crate::sockets::LISTENER;
 
 const CLIENT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 1, 0, 1)), 1);
 const ORIGIN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 2, 0, 1)), 5683);

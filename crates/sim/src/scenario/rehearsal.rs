@@ -10,7 +10,8 @@ use crate::checks::{TICK, Violation};
 use crate::journal::Journal;
 use crate::play::{Arrival, Impossible, Stage};
 use crate::script::{Role, Script};
-use crate::world::{LISTENER, Plan, World};
+use crate::sockets::LISTENER;
+use crate::world::{Plan, World};
 
 /// Everything a scenario can leave behind is over after this.
 const AFTERMATH: Duration = Duration::from_secs(1000);

@@ -12,7 +12,8 @@ use super::line::duration;
 use super::rehearsal::address;
 use crate::network::Link;
 use crate::script::Script;
-use crate::world::{LISTENER, Plan};
+use crate::sockets::LISTENER;
+use crate::world::Plan;
 
 /// Settings, routes, names, and what the world is like.
 #[derive(Clone, Debug, Default)]

@@ -15,7 +15,8 @@ use crate::actor::{Actor, Puppet};
 use crate::client::{Client, Request, Target};
 use crate::network::{Link, stream};
 use crate::origin::{Memory, Mood, Origin};
-use crate::world::{LISTENER, Plan, World};
+use crate::sockets::LISTENER;
+use crate::world::{Plan, World};
 
 const CLIENTS: u32 = 5;
 const REQUESTS: u32 = 8;
