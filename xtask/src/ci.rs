@@ -57,8 +57,7 @@ impl Step {
             Self::Licences => Ok(report("error", &workspace.licence_findings()?)),
             Self::Shape => {
                 report("warning", &workspace.line_findings()?);
-                report("warning", &workspace.circle_findings()?);
-                Ok(true)
+                Ok(report("error", &workspace.circle_findings()?))
             }
             Self::Docs => cargo(
                 workspace,
@@ -81,7 +80,7 @@ impl fmt::Display for Step {
             Self::Clippy => "clippy",
             Self::Layers => "layers, arrows only go down",
             Self::Licences => "licences and sources",
-            Self::Shape => "shape, long files and circles (warnings only)",
+            Self::Shape => "shape, no circles; long files are only named",
             Self::Docs => "docs",
             Self::DocTests => "examples in docs",
             Self::Tests => "tests",

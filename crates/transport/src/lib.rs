@@ -19,11 +19,15 @@
 pub mod resolver;
 pub mod udp;
 
+mod control;
+mod envelope;
+mod sockaddr;
 mod syscalls;
 
+pub use envelope::BATCH;
 pub use resolver::{Busy, Finished, LookupError, Resolver, Source};
 pub use udp::icmp::{IcmpCode, IcmpError, Unreachable};
 pub use udp::options::Options;
-pub use udp::receive::{BATCH, ReceiveBatch, Received, SLOT_SIZE};
+pub use udp::receive::{ReceiveBatch, Received, SLOT_SIZE};
 pub use udp::send::{Progress, SendBatch, SendFailure};
 pub use udp::{Counters, UdpSocket};

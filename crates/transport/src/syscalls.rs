@@ -15,9 +15,8 @@ use socket2::Socket;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::udp::receive::{Arrival, BATCH};
-use crate::udp::send::Envelope;
-use crate::udp::sockaddr;
+use crate::envelope::{Arrival, BATCH, Envelope};
+use crate::sockaddr;
 
 /// Registers `socket` with the running tokio runtime, which it leaves when it is dropped.
 pub(crate) fn register(socket: Socket, interest: Interest) -> io::Result<AsyncFd<Socket>> {

@@ -5,9 +5,6 @@ pub mod options;
 pub mod receive;
 pub mod send;
 
-pub(crate) mod sockaddr;
-
-mod control;
 mod readiness;
 
 use std::cell::{Cell, RefCell};
@@ -21,13 +18,14 @@ use socket2::Socket;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::envelope::{Arrival, BATCH};
+use crate::sockaddr::Family;
 use crate::syscalls;
 use icmp::{IcmpError, QUOTE_SIZE};
 use options::Options;
 use readiness::{Incoming, Room};
-use receive::{Arrival, ReceiveBatch, SLOT_SIZE};
+use receive::{ReceiveBatch, SLOT_SIZE};
 use send::{Progress, SendBatch, SendFailure};
-use sockaddr::Family;
 
 /// How often a call is tried that fails with what may be an error about some other datagram.
 const ATTEMPTS: u32 = 16;
@@ -131,7 +129,7 @@ impl UdpSocket {
         self.incoming.borrow_mut().poll(cx)
     }
 
-    /// Fills `batch` with what is there, up to [`BATCH`](receive::BATCH) datagrams, and returns how many.
+    /// Fills `batch` with what is there, up to [`BATCH`] datagrams, and returns how many.
     ///
     /// It never waits and, until the runtime has seen something arrive, makes no system call.
     /// Errors: what the system says; `batch` is then empty. An ICMP error is none, it is kept for
@@ -150,7 +148,7 @@ impl UdpSocket {
             let result = self.socket.try_io(Interest::READABLE, |socket| {
                 batch.length =
                     syscalls::receive_many(socket.as_fd(), &mut batch.arrivals, &mut batch.bytes, SLOT_SIZE)?;
-                if batch.length < receive::BATCH { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+                if batch.length < BATCH { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
             });
             match result {
                 Ok(()) => break,

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use super::control;
-use super::receive::Arrival;
+use crate::control;
+use crate::envelope::Arrival;
 
 /// How much of the offending datagram is kept, in bytes: more than any CoAP header and token.
 pub(super) const QUOTE_SIZE: usize = 64;

@@ -3,13 +3,8 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use super::control::{self, CONTROL_SIZE};
-use super::sockaddr::{self, NAME_SIZE};
-
-/// How many datagrams one system call moves at most.
-///
-/// The gain of batching is all but complete at 32; 64 costs nothing more but 128 KiB of slots.
-pub const BATCH: usize = 64;
+use crate::control;
+use crate::envelope::{Arrival, BATCH};
 
 /// The longest datagram that is received whole, in bytes.
 ///
@@ -18,39 +13,6 @@ pub const BATCH: usize = 64;
 /// slots of 64 KiB would be 4 MiB. What is longer arrives cut and marked, so that the caller can
 /// still read its header and answer it.
 pub const SLOT_SIZE: usize = 2048;
-
-/// What the kernel tells of one message next to its bytes.
-pub(crate) struct Arrival {
-    pub(crate) name: [u8; NAME_SIZE],
-    pub(crate) name_length: usize,
-    pub(crate) control: [u8; CONTROL_SIZE],
-    pub(crate) control_length: usize,
-    pub(crate) length: usize,
-    pub(crate) flags: i32,
-}
-
-impl Arrival {
-    pub(crate) const EMPTY: Self = Self {
-        name: [0; NAME_SIZE],
-        name_length: 0,
-        control: [0; CONTROL_SIZE],
-        control_length: 0,
-        length: 0,
-        flags: 0,
-    };
-
-    pub(super) fn address(&self) -> Option<SocketAddr> {
-        sockaddr::decode(self.name.get(..self.name_length)?)
-    }
-
-    fn truncated(&self) -> bool {
-        self.flags & libc::MSG_TRUNC != 0
-    }
-
-    pub(super) fn control(&self) -> &[u8] {
-        self.control.get(..self.control_length).unwrap_or_default()
-    }
-}
 
 /// Room for [`BATCH`] datagrams, made once and filled again and again.
 ///

@@ -3,10 +3,11 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use super::control::{self, SOURCE_SIZE};
 use super::icmp::QUOTE_SIZE;
-use super::receive::{BATCH, SLOT_SIZE};
-use super::sockaddr::{self, Family, NAME_SIZE};
+use super::receive::SLOT_SIZE;
+use crate::control::{self, SOURCE_SIZE};
+use crate::envelope::{BATCH, Envelope};
+use crate::sockaddr::{self, Family, NAME_SIZE};
 
 /// Datagrams that wait to be sent, one after the other in one arena.
 ///
@@ -29,17 +30,6 @@ struct Outgoing {
     to: SocketAddr,
     from: Option<IpAddr>,
     end: usize,
-}
-
-/// What the kernel is told of one datagram, in its own terms.
-#[derive(Debug)]
-pub(crate) struct Envelope {
-    pub(crate) name: [u8; NAME_SIZE],
-    pub(crate) name_length: usize,
-    pub(crate) control: [u8; SOURCE_SIZE],
-    pub(crate) control_length: usize,
-    /// Length of the datagram.
-    pub(crate) length: usize,
 }
 
 impl SendBatch {

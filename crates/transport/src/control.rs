@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::sockaddr::{Family, unmapped};
+use crate::sockaddr::{Family, unmapped};
 
 /// Room for the most that can come at once: `IPV6_RECVERR` with its offender, and `IPV6_PKTINFO`.
 pub(crate) const CONTROL_SIZE: usize = space(16 + 28) + space(20);
@@ -20,14 +20,14 @@ const fn space(data: usize) -> usize {
 }
 
 /// One control message.
-pub(super) struct Message<'c> {
-    pub(super) level: i32,
-    pub(super) kind: i32,
-    pub(super) data: &'c [u8],
+pub(crate) struct Message<'c> {
+    pub(crate) level: i32,
+    pub(crate) kind: i32,
+    pub(crate) data: &'c [u8],
 }
 
 /// The messages in `control`, up to the first that is not whole.
-pub(super) fn messages(mut control: &[u8]) -> impl Iterator<Item = Message<'_>> {
+pub(crate) fn messages(mut control: &[u8]) -> impl Iterator<Item = Message<'_>> {
     std::iter::from_fn(move || {
         let length = usize::from_ne_bytes(*control.first_chunk()?);
         let level = i32::from_ne_bytes(*control.get(WORD..)?.first_chunk()?);
@@ -42,7 +42,7 @@ pub(super) fn messages(mut control: &[u8]) -> impl Iterator<Item = Message<'_>> 
 ///
 /// For a multicast datagram that is the group. For a broadcast it is this host's own address on that
 /// network: a reply can leave from it.
-pub(super) fn destination(control: &[u8]) -> Option<IpAddr> {
+pub(crate) fn destination(control: &[u8]) -> Option<IpAddr> {
     messages(control).find_map(|message| match (message.level, message.kind) {
         // in_pktinfo { ipi_ifindex, ipi_spec_dst, ipi_addr }
         (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
@@ -63,7 +63,7 @@ pub(super) fn destination(control: &[u8]) -> Option<IpAddr> {
 /// Writes the control message that makes a datagram leave from `source`; returns its length.
 ///
 /// Shape: `scope` is the interface of a link-local destination, 0 for any other.
-pub(super) fn encode_source(
+pub(crate) fn encode_source(
     source: IpAddr,
     scope: u32,
     family: Family,
