@@ -129,7 +129,12 @@ impl<R: Reader> Worker<R> {
                 let now = self.clock.now();
                 for received in self.batch.iter() {
                     let local = Local { socket: id, address: received.to };
-                    let input = Input::Datagram { local, remote: received.from, bytes: received.datagram };
+                    let input = Input::Datagram {
+                        local,
+                        remote: received.from,
+                        bytes: received.datagram,
+                        truncated: received.truncated,
+                    };
                     self.proxy.handle_input(input, now);
                 }
                 self.drain(now);

@@ -16,6 +16,8 @@ pub enum Input<'i> {
         remote: SocketAddr,
         /// Its bytes.
         bytes: &'i [u8],
+        /// Whether there were more, which are lost.
+        truncated: bool,
     },
     /// A datagram of ours did not arrive or could not be sent.
     Undeliverable {

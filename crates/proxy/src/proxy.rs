@@ -73,9 +73,13 @@ impl Proxy {
     /// Something happened outside.
     pub fn handle_input(&mut self, input: Input<'_>, now: Instant) {
         match input {
-            Input::Datagram { local, remote, bytes } => match SocketRole::of(local.socket) {
-                SocketRole::Listener(_) => self.handle_downstream(Peer { local, remote }, bytes, now),
-                SocketRole::Upstream { .. } => self.handle_upstream(upstream(local, remote), bytes, now),
+            Input::Datagram { local, remote, bytes, truncated } => match SocketRole::of(local.socket) {
+                SocketRole::Listener(_) => {
+                    self.handle_downstream(Peer { local, remote }, bytes, truncated, now);
+                }
+                SocketRole::Upstream { .. } => {
+                    self.handle_upstream(upstream(local, remote), bytes, truncated, now);
+                }
             },
             Input::Undeliverable { local, remote, quoted, failure } => match SocketRole::of(local.socket) {
                 SocketRole::Listener(_) => {
@@ -157,20 +161,30 @@ impl Proxy {
         assert!(self.upstreams.endpoint().outstanding() <= self.relay.len());
     }
 
-    fn handle_downstream(&mut self, peer: Peer, bytes: &[u8], now: Instant) {
+    fn handle_downstream(&mut self, peer: Peer, bytes: &[u8], truncated: bool, now: Instant) {
         match self.downstream.handle_datagram(peer, bytes, now) {
             Received::Nothing | Received::Response { .. } => {}
             Received::Request { exchange, confirmable, message_id, token, content } => {
                 let arrival = Arrival { request: exchange, peer, confirmable, message_id, token };
-                self.handle_request(&arrival, &content, now);
+                self.handle_request(&arrival, &content, truncated, now);
             }
         }
     }
 
-    fn handle_request(&mut self, arrival: &Arrival<'_>, content: &Content<'_>, now: Instant) {
+    fn handle_request(
+        &mut self,
+        arrival: &Arrival<'_>,
+        content: &Content<'_>,
+        truncated: bool,
+        now: Instant,
+    ) {
         let &Arrival { request, peer, confirmable, .. } = arrival;
         let (client, code) = (peer.remote, content.code);
         self.journal.event(|| Event::Received { request, client, code, confirmable });
+        if truncated {
+            self.refuse(request, Refusal::TOO_LARGE, now);
+            return;
+        }
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
         match self.relay.decide(client.ip(), content, &mut scratch) {
@@ -285,7 +299,7 @@ impl Proxy {
         }
     }
 
-    fn handle_upstream(&mut self, peer: Peer, bytes: &[u8], now: Instant) {
+    fn handle_upstream(&mut self, peer: Peer, bytes: &[u8], truncated: bool, now: Instant) {
         let Some((id, content, trace)) = self.upstreams.handle_datagram(peer, bytes, now) else { return };
         let Some(fetch) = self.relay.finish(id) else { return };
         self.alternatives.forget(id);
@@ -295,7 +309,12 @@ impl Proxy {
         }
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
-        match self.relay.relay_response(&fetch, &content, &mut scratch) {
+        let relayed = if truncated {
+            Err(Failure::Unusable)
+        } else {
+            self.relay.relay_response(&fetch, &content, &mut scratch)
+        };
+        match relayed {
             Ok(content) => {
                 self.journal.answered(fetch.request, &content, Cause::Origin, None, now);
                 let _ = self.downstream.respond(fetch.request, &content, now);

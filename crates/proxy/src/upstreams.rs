@@ -7,8 +7,8 @@ use std::time::Duration;
 use ahash::RandomState;
 use coapway_endpoint::datagram::congestion::Loss;
 use coapway_endpoint::{
-    Endpoint, EndpointParameters, Event, Peer, Received, Schedule, Seed, Trace, TransmissionParameters,
-    Transmit,
+    DuplicatesParameters, Endpoint, EndpointParameters, Event, Peer, Received, Schedule, Seed, Trace,
+    TransmissionParameters, Transmit,
 };
 use coapway_message::{Content, ExchangeId, Failure};
 use coapway_relay::{FetchId, UpstreamId};
@@ -81,7 +81,14 @@ pub(crate) struct Upstreams {
 impl Upstreams {
     pub(crate) fn new(parameters: Vec<UpstreamParameters>, most_origins: usize, seed: Seed) -> Self {
         Self {
-            endpoint: Endpoint::new(EndpointParameters::default(), seed.part(10)),
+            // Origins ask nothing of us yet; what is sent to these ports all the same gets little room.
+            endpoint: Endpoint::new(
+                EndpointParameters {
+                    duplicates: DuplicatesParameters { memory: 1 << 20 },
+                    ..EndpointParameters::default()
+                },
+                seed.part(10),
+            ),
             parameters,
             origins: Vec::new(),
             free: Vec::new(),

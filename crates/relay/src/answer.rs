@@ -63,6 +63,8 @@ refusals! {
     NO_UPSTREAM PROXYING_NOT_SUPPORTED 0 "route leads nowhere";
     /// A Proxy-Scheme we do not know.
     UNKNOWN_SCHEME PROXYING_NOT_SUPPORTED 0 "unknown scheme";
+    /// A datagram longer than we take.
+    TOO_LARGE REQUEST_ENTITY_TOO_LARGE 0 "datagram too large";
     /// A limit of ours that concerns everybody.
     OVERLOADED SERVICE_UNAVAILABLE RETRY_AFTER "overloaded";
     /// We are about to stop.

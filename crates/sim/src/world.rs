@@ -311,7 +311,7 @@ impl World {
                 Input::Undeliverable { local, remote: from, quoted: bytes, failure }
             } else {
                 self.checks.proxy_received(from, to, bytes, self.now);
-                Input::Datagram { local, remote: from, bytes }
+                Input::Datagram { local, remote: from, bytes, truncated: false }
             };
             self.proxy.proxy.handle_input(input, self.now);
             self.journal.arrived(id, self.now);
