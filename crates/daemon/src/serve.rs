@@ -1,6 +1,7 @@
 //! `serve` and `check`: from settings to a running worker.
 
 use std::process::ExitCode;
+use std::task::{Context, Poll};
 
 use coapway_config::{Config, Overrides};
 use coapway_endpoint::Seed;
@@ -123,24 +124,23 @@ async fn run(config: &Config) -> ExitCode {
     for address in worker.listeners() {
         tracing::info!("listening on coap://{address}");
     }
-    let stop = match stop_signal() {
-        Ok(stop) => stop,
-        Err(error) => return complain(1, &format!("cannot wait for signals: {error}")),
+    let (mut terminate, mut interrupt) =
+        match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
+            (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
+            (Err(error), _) | (_, Err(error)) => {
+                return complain(1, &format!("cannot wait for signals: {error}"));
+            }
+        };
+    let stop = |cx: &mut Context<'_>| match (terminate.poll_recv(cx), interrupt.poll_recv(cx)) {
+        (Poll::Pending, Poll::Pending) => Poll::Pending,
+        _ => {
+            tracing::info!("stopping: running requests are finished, new ones refused");
+            Poll::Ready(())
+        }
     };
     worker.run(stop).await;
     tracing::info!("stopped");
     ExitCode::SUCCESS
-}
-
-/// Ready at SIGTERM or SIGINT.
-fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
 }
 
 /// The addresses of this host, so that a request to ourselves is seen for what it is.

@@ -16,6 +16,8 @@ use crate::sockets::{Sockets, Unsent};
 
 /// Batches taken from one socket before the others have their turn.
 const BATCHES_IN_TURN: usize = 4;
+/// How long running requests may take once the process is asked to stop.
+const DRAIN: Duration = Duration::from_secs(30);
 
 /// Whoever reads the events of a proxy.
 pub(crate) trait Reader {
@@ -63,16 +65,21 @@ impl<R: Reader> Worker<R> {
         }
     }
 
-    /// Runs until `stop` is ready.
-    pub(crate) async fn run(&mut self, stop: impl Future<Output = ()>) {
-        let mut stop = std::pin::pin!(stop);
+    /// Runs until `stop` is ready, and then on until every request is answered; at most for
+    /// [`DRAIN`], and not when `stop` is ready once more.
+    pub(crate) async fn run(&mut self, mut stop: impl FnMut(&mut Context<'_>) -> Poll<()>) {
         let mut sleep = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
         let mut armed = None;
+        let mut draining_until = None;
         loop {
             let wake = self.turn();
+            let idle = draining_until.is_some() && self.proxy.is_idle();
+            if idle || draining_until.is_some_and(|until| until <= self.clock.now()) {
+                return;
+            }
             // A timer that is set earlier than needed is left alone: most deadlines are cancelled
             // before they come.
-            if let Some(wake) = wake
+            if let Some(wake) = [wake, draining_until].into_iter().flatten().min()
                 && armed.is_none_or(|armed| wake < armed)
             {
                 sleep.as_mut().reset(self.clock.in_runtime(wake));
@@ -80,7 +87,7 @@ impl<R: Reader> Worker<R> {
             }
             let mut stopped = false;
             poll_fn(|cx| {
-                stopped = stop.as_mut().poll(cx).is_ready();
+                stopped = stop(cx).is_ready();
                 let mut ready = stopped | self.sockets.poll_ready(cx).is_ready();
                 ready |= self.poll_resolved(cx).is_ready();
                 if armed.is_some() && sleep.as_mut().poll(cx).is_ready() {
@@ -90,9 +97,13 @@ impl<R: Reader> Worker<R> {
                 if ready { Poll::Ready(()) } else { Poll::Pending }
             })
             .await;
-            if stopped {
-                self.turn();
+            if stopped && draining_until.is_some() {
                 return;
+            }
+            if stopped {
+                let now = self.clock.now();
+                draining_until = Some(now + DRAIN);
+                self.input(Input::Drain, now);
             }
             // Lets the runtime see new arrivals on all sockets.
             tokio::task::yield_now().await;

@@ -37,6 +37,8 @@ pub enum Input<'i> {
         /// The addresses; none when the name is unknown or the look-up failed.
         addresses: &'i [IpAddr],
     },
+    /// The process is asked to stop: new requests get 5.03, running ones go on.
+    Drain,
     /// Time passed: the instant asked for by [`crate::Output::Wait`] has come, perhaps long ago.
     Wake,
 }

@@ -31,6 +31,7 @@ pub struct Proxy {
     lookups: Lookups,
     alternatives: Alternatives,
     journal: Journal,
+    draining: bool,
     /// The options of the request or response being relayed.
     scratch: Vec<u8>,
     /// The options and text of an answer of our own.
@@ -65,6 +66,7 @@ impl Proxy {
             lookups: Lookups::new(limits.names, seed.part(3).hasher()),
             alternatives: Alternatives::default(),
             journal: Journal::new(listening),
+            draining: false,
             scratch: Vec::new(),
             answer: Vec::new(),
         }
@@ -95,6 +97,7 @@ impl Proxy {
                     self.try_addresses(fetch, addresses, &content.as_content(), now);
                 }
             }
+            Input::Drain => self.draining = true,
             Input::Wake => {
                 while let Some(fetch) = self.relay.poll_expired(now) {
                     self.fail(fetch, Failure::TimedOut, now);
@@ -144,6 +147,11 @@ impl Proxy {
         }
     }
 
+    /// Whether every request is answered and every answer delivered or given up.
+    pub fn is_idle(&self) -> bool {
+        self.downstream.pending_requests() == 0 && self.downstream.outstanding() == 0 && self.relay.is_empty()
+    }
+
     /// What was counted on both legs, towards clients first.
     pub const fn counters(&self) -> (&Counters, &Counters) {
         (self.downstream.counters(), self.upstreams.endpoint().counters())
@@ -181,8 +189,13 @@ impl Proxy {
         let &Arrival { request, peer, confirmable, .. } = arrival;
         let (client, code) = (peer.remote, content.code);
         self.journal.event(|| Event::Received { request, client, code, confirmable });
-        if truncated {
-            self.refuse(request, Refusal::TOO_LARGE, now);
+        let refusal = match (self.draining, truncated) {
+            (true, _) => Some(Refusal::DRAINING),
+            (false, true) => Some(Refusal::TOO_LARGE),
+            (false, false) => None,
+        };
+        if let Some(refusal) = refusal {
+            self.refuse(request, refusal, now);
             return;
         }
         let mut scratch = std::mem::take(&mut self.scratch);

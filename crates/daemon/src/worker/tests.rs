@@ -2,7 +2,9 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::mpsc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use coapway_endpoint::Seed;
@@ -50,6 +52,7 @@ impl Running {
         let (parameters, told) = mpsc::channel();
         let (tell_events, events) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
+        let mut stopped = Some(stopped);
         let thread = std::thread::spawn(move || {
             runtime().block_on(async {
                 let sockets = Sockets::bind(&[ANY]).expect("loopback has ports");
@@ -61,7 +64,7 @@ impl Running {
                 let clock = Clock::start();
                 let witness = Witness(tell_events);
                 Worker::new(parameters, listening, sockets, resolver, witness, clock, seed)
-                    .run(async move { drop(stopped.await) })
+                    .run(|cx| ready_once(&mut stopped, cx))
                     .await;
             });
         });
@@ -75,6 +78,16 @@ impl Running {
         self.thread.join().expect("it does not panic");
         self.events.iter().collect()
     }
+}
+
+/// Ready when the test says so, and never again.
+fn ready_once(stopped: &mut Option<oneshot::Receiver<()>>, cx: &mut Context<'_>) -> Poll<()> {
+    let Some(receiver) = stopped else { return Poll::Pending };
+    let poll = Pin::new(receiver).poll(cx).map(drop);
+    if poll.is_ready() {
+        *stopped = None;
+    }
+    poll
 }
 
 fn runtime() -> Runtime {
@@ -139,11 +152,11 @@ impl Stage for Loopback {
                     let Some(socket) = socket else { continue };
                     let mut room = tokio::io::ReadBuf::new(&mut buffer);
                     // An ICMP error about something sent earlier is none of the script's business.
-                    if let std::task::Poll::Ready(Ok(from)) = socket.poll_recv_from(cx, &mut room) {
-                        return std::task::Poll::Ready((peer, room.filled().len(), from));
+                    if let Poll::Ready(Ok(from)) = socket.poll_recv_from(cx, &mut room) {
+                        return Poll::Ready((peer, room.filled().len(), from));
                     }
                 }
-                std::task::Poll::Pending
+                Poll::Pending
             });
             tokio::time::timeout_at(until, any).await.ok()
         })?;
@@ -161,6 +174,35 @@ impl Stage for Loopback {
     fn stall(&mut self, _duration: Duration) -> Result<(), Impossible> {
         Err(Impossible)
     }
+}
+
+#[test]
+fn a_stop_refuses_new_requests_and_lets_the_running_one_finish() {
+    let path = Path::new("drain.scenario");
+    let text = "client sends CON GET /t MID=1 token=a1\nproxy sends CON GET /t\n";
+    let scenario = Scenario::parse(path, text).unwrap_or_else(|failed| panic!("{failed}"));
+    let worker = Running::start();
+    let mut stage = Loopback::new(scenario.script.peers.len(), worker.listener);
+    let address = |peer: usize| stage.addresses[peer];
+    let parameters = scenario.settings.parameters(&scenario.script, worker.listener, address);
+    worker.parameters.send(parameters.unwrap_or_else(|errors| panic!("{errors}"))).expect("the worker waits");
+    play(&scenario.script, &mut stage).unwrap_or_else(|deviation| panic!("{deviation}"));
+
+    // Under way towards a silent origin: it is not over before it is answered or time runs out.
+    let Running { stop, thread, events, .. } = worker;
+    stop.send(()).expect("it runs");
+    let late = b"\x41\x01\x00\x02\xA2\xB1t";
+    let answer = loop {
+        // Until the signal has arrived, requests are still taken.
+        stage.send(0, stage.listener, late);
+        let arrival = stage.receive(stage.elapsed() + Duration::from_secs(5)).expect("never silence");
+        if arrival.peer == 0 && arrival.bytes.starts_with(b"\x61\xA3") {
+            break arrival.bytes;
+        }
+    };
+    assert!(answer.ends_with(b"not-sent: shutting down"), "{answer:02x?}");
+    assert!(!thread.is_finished());
+    drop((thread, events));
 }
 
 #[test]
