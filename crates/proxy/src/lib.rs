@@ -12,9 +12,11 @@
 //! of the daemon and the virtual world of the simulator drive the very same three calls.
 
 mod alternatives;
+mod arrival;
 mod journal;
 mod lookups;
 mod origin;
+mod origins;
 mod queue;
 mod upstreams;
 

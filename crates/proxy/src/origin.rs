@@ -1,6 +1,7 @@
 //! What is known of one origin, shared by all clients.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use coapway_endpoint::{Local, Peer, RoundTrip, Window};
 use coapway_message::OwnedContent;
@@ -10,6 +11,9 @@ use coapway_time::Instant;
 use crate::input::SocketRole;
 use crate::parameters::UpstreamParameters;
 use crate::queue::FairQueue;
+
+/// What is known of an origin is kept at least this long after its last use (design: 247 s).
+pub(crate) const ORIGIN_LIFETIME: Duration = Duration::from_secs(900);
 
 /// A request that waits for its turn.
 #[derive(Debug)]

@@ -4,20 +4,20 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use coapway_endpoint::{Counters, Endpoint, Event as EndpointEvent, Local, Peer, Received, Seed};
-use coapway_message::{Code, Content, Evidence, ExchangeId, Failure, Token, uri};
+use coapway_message::{Content, Evidence, ExchangeId, Failure};
 use coapway_relay::{Answer, Destination, Fetch, FetchId, Phase, Plan, Refusal, Relay};
 use coapway_time::Instant;
 
 use crate::alternatives::Alternatives;
+use crate::arrival::Arrival;
 use crate::cause::Cause;
 use crate::event::Event;
 use crate::input::{Input, SocketRole};
-use crate::journal::{Journal, Listening, size};
+use crate::journal::{Journal, Listening};
 use crate::lookups::{Lookups, Resolution, Waiting};
 use crate::origin::Order;
 use crate::output::Output;
 use crate::parameters::Parameters;
-use crate::record::Record;
 use crate::upstreams::{Progress, Started, Upstreams};
 
 /// A CoAP proxy without sockets and without a clock.
@@ -232,7 +232,7 @@ impl Proxy {
         };
         if self.journal.records() {
             let upstream = &self.relay.parameters().upstreams[plan.upstream.0 as usize].name;
-            self.journal.draft(request, || draft(arrival, content, upstream, plan, now));
+            self.journal.draft(request, || arrival.record(content, upstream, plan, now));
         }
         match &plan.destination {
             Destination::Address(address) => {
@@ -446,51 +446,4 @@ impl Proxy {
 /// An origin as the endpoint knows it: which of our addresses it answered to does not matter.
 const fn upstream(local: Local, remote: SocketAddr) -> Peer {
     Peer { local: Local { address: None, ..local }, remote }
-}
-
-/// A request as it came in.
-#[derive(Clone, Copy, Debug)]
-struct Arrival<'d> {
-    request: ExchangeId,
-    peer: Peer,
-    confirmable: bool,
-    message_id: u16,
-    token: &'d [u8],
-}
-
-fn draft(
-    arrival: &Arrival<'_>,
-    content: &Content<'_>,
-    upstream: &str,
-    plan: &Plan<'_>,
-    now: Instant,
-) -> Record {
-    let mut path = String::new();
-    // What the client asked for: by a route its own path, else the one its Proxy-Uri became.
-    let options = if plan.route.is_some() { &content.options } else { &plan.content.options };
-    uri::write_path(options, &mut path);
-    Record {
-        id: 0,
-        received: now,
-        answered: now,
-        client: arrival.peer.remote,
-        listener: arrival.peer.local.socket.0,
-        upstream: upstream.into(),
-        origin: None,
-        local_port: None,
-        method: content.code,
-        path: path.into(),
-        confirmable: arrival.confirmable,
-        client_token: Token::new(arrival.token),
-        client_message_id: arrival.message_id,
-        traces: Vec::new(),
-        early_ack: None,
-        queued: Duration::ZERO,
-        window: 0,
-        code: Code::EMPTY,
-        cause: Cause::Origin,
-        evidence: None,
-        bytes_in: size(content),
-        bytes_out: 0,
-    }
 }

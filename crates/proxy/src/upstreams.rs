@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use ahash::RandomState;
 use coapway_endpoint::datagram::congestion::Loss;
 use coapway_endpoint::{
     DuplicatesParameters, Endpoint, EndpointParameters, Event, Peer, Received, Schedule, Seed, Trace,
@@ -13,16 +12,13 @@ use coapway_endpoint::{
 use coapway_message::{Content, ExchangeId, Failure};
 use coapway_relay::{FetchId, UpstreamId};
 use coapway_time::{Instant, Timers};
-use hashbrown::HashMap;
 
-use crate::origin::{Order, Origin, Queued};
+use crate::origin::{ORIGIN_LIFETIME, Order, Queued};
+use crate::origins::Origins;
 use crate::parameters::UpstreamParameters;
 
 /// Short of Message IDs, an origin's queue is tried again after this.
 const MESSAGE_ID_PAUSE: Duration = Duration::from_millis(100);
-/// What is known of an origin is kept at least this long after its last use (design: 247 s).
-const ORIGIN_LIFETIME: Duration = Duration::from_secs(900);
-
 /// What became of a fetch that was handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Started {
@@ -66,16 +62,10 @@ struct Outstanding {
 pub(crate) struct Upstreams {
     endpoint: Endpoint,
     parameters: Vec<UpstreamParameters>,
-    origins: Vec<Option<Origin>>,
-    free: Vec<u32>,
-    by_address: HashMap<(SocketAddr, UpstreamId), u32, RandomState>,
-    /// Origins in the order in which they may be forgotten, if they stayed idle.
-    idle: VecDeque<(Instant, u32)>,
-    most_origins: usize,
+    origins: Origins,
     outstanding: Vec<Option<Outstanding>>,
     timers: Timers<Deadline>,
     progress: VecDeque<Progress>,
-    hasher: RandomState,
 }
 
 impl Upstreams {
@@ -90,15 +80,10 @@ impl Upstreams {
                 seed.part(10),
             ),
             parameters,
-            origins: Vec::new(),
-            free: Vec::new(),
-            by_address: HashMap::with_hasher(seed.part(11).hasher()),
-            idle: VecDeque::new(),
-            most_origins,
+            origins: Origins::new(most_origins, seed.part(11).hasher(), seed.part(12).hasher()),
             outstanding: Vec::new(),
             timers: Timers::new(),
             progress: VecDeque::new(),
-            hasher: seed.part(12).hasher(),
         }
     }
 
@@ -112,7 +97,7 @@ impl Upstreams {
     }
 
     pub(crate) fn queued(&self) -> usize {
-        self.origins.iter().flatten().map(|origin| origin.queue.len()).sum()
+        self.origins.iter().map(|(_, origin)| origin.queue.len()).sum()
     }
 
     /// Sends a request to an origin, now or when its turn comes.
@@ -128,8 +113,10 @@ impl Upstreams {
         content: &Content<'_>,
         now: Instant,
     ) -> Result<Started, Failure> {
-        let index = self.origin(address, upstream, now).ok_or(Failure::Overloaded)?;
-        let Some(origin) = self.origins[index as usize].as_mut() else { return Err(Failure::Overloaded) };
+        let parameters = self.parameters.get(upstream.0 as usize).unwrap_or(&self.parameters[0]);
+        let index =
+            self.origins.find_or_add(address, upstream, parameters, now).ok_or(Failure::Overloaded)?;
+        let Some(origin) = self.origins.get_mut(index) else { return Err(Failure::Overloaded) };
         if origin.queue.is_empty()
             && origin.window.is_open()
             && let Some(exchange) = self.send(index, fetch, order, content, now)?
@@ -137,7 +124,7 @@ impl Upstreams {
             return Ok(Started::Sent(exchange));
         }
         let most = self.parameters(upstream).queue;
-        let Some(origin) = self.origins[index as usize].as_mut() else { return Err(Failure::Overloaded) };
+        let Some(origin) = self.origins.get_mut(index) else { return Err(Failure::Overloaded) };
         if origin.queue.len() >= most {
             return Err(Failure::Overloaded);
         }
@@ -154,9 +141,7 @@ impl Upstreams {
         address: SocketAddr,
         client: &SocketAddr,
     ) {
-        if let Some(&index) = self.by_address.get(&(address, upstream))
-            && let Some(origin) = self.origins[index as usize].as_mut()
-        {
+        if let Some(origin) = self.origins.find_mut(address, upstream) {
             origin.queue.remove(client, |queued| queued.fetch == fetch);
         }
     }
@@ -174,7 +159,7 @@ impl Upstreams {
     pub(crate) fn window(&self, exchange: ExchangeId) -> u32 {
         self.outstanding
             .get(exchange.slot as usize)
-            .and_then(|outstanding| self.origins[outstanding.as_ref()?.origin as usize].as_ref())
+            .and_then(|outstanding| self.origins.get(outstanding.as_ref()?.origin))
             .map_or(0, |origin| origin.window.size())
     }
 
@@ -214,7 +199,7 @@ impl Upstreams {
             match deadline {
                 Deadline::Release(exchange) => self.release(exchange, now),
                 Deadline::Retry(index) => {
-                    if let Some(origin) = self.origins[index as usize].as_mut() {
+                    if let Some(origin) = self.origins.get_mut(index) {
                         origin.retries = false;
                         self.pump(index, now);
                     }
@@ -252,7 +237,7 @@ impl Upstreams {
             }
             Event::Retransmitted { exchange, copies, timeout } => {
                 let Some(outstanding) = self.known(exchange) else { return };
-                if let Some(origin) = self.origins[outstanding.origin as usize].as_mut() {
+                if let Some(origin) = self.origins.get_mut(outstanding.origin) {
                     let loss = Loss {
                         sent: now - timeout,
                         timeout,
@@ -267,7 +252,7 @@ impl Upstreams {
             }
             Event::Failed { exchange, failure, trace } => {
                 let Some(outstanding) = self.end(exchange, now) else { return };
-                if let Some(origin) = self.origins[outstanding.origin as usize].as_mut()
+                if let Some(origin) = self.origins.get_mut(outstanding.origin)
                     && matches!(failure, Failure::Reset | Failure::Unusable)
                 {
                     origin.window.arrived(now);
@@ -293,7 +278,7 @@ impl Upstreams {
 
     /// The origin acknowledged or answered.
     fn arrived(&mut self, outstanding: Outstanding, trace: &Trace, sample: Option<Duration>, now: Instant) {
-        let Some(origin) = self.origins[outstanding.origin as usize].as_mut() else { return };
+        let Some(origin) = self.origins.get_mut(outstanding.origin) else { return };
         origin.window.arrived(now);
         if let Some(sample) = sample {
             origin.round_trip.sample(sample, now);
@@ -311,7 +296,7 @@ impl Upstreams {
             return;
         }
         let index = outstanding.origin;
-        if let Some(origin) = self.origins[index as usize].as_mut() {
+        if let Some(origin) = self.origins.get_mut(index) {
             origin.window.end();
         }
         self.pump(index, now);
@@ -321,7 +306,7 @@ impl Upstreams {
     fn end(&mut self, exchange: ExchangeId, now: Instant) -> Option<Outstanding> {
         let outstanding = self.known(exchange)?;
         self.outstanding[exchange.slot as usize] = None;
-        if let Some(origin) = self.origins[outstanding.origin as usize].as_mut() {
+        if let Some(origin) = self.origins.get_mut(outstanding.origin) {
             if outstanding.in_window {
                 origin.window.end();
             }
@@ -334,7 +319,7 @@ impl Upstreams {
     /// Lets waiting requests leave while the window is open.
     fn pump(&mut self, index: u32, now: Instant) {
         loop {
-            let Some(origin) = self.origins[index as usize].as_mut() else { return };
+            let Some(origin) = self.origins.get_mut(index) else { return };
             if !origin.window.is_open() || origin.retries {
                 return;
             }
@@ -347,7 +332,7 @@ impl Upstreams {
                     self.progress.push_back(Progress::Sent { fetch, exchange, origin: address, waited });
                 }
                 Ok(None) => {
-                    if let Some(origin) = self.origins[index as usize].as_mut() {
+                    if let Some(origin) = self.origins.get_mut(index) {
                         origin.queue.push(client, queued);
                     }
                     return;
@@ -369,7 +354,7 @@ impl Upstreams {
         content: &Content<'_>,
         now: Instant,
     ) -> Result<Option<ExchangeId>, Failure> {
-        let Some(origin) = self.origins[index as usize].as_mut() else { return Err(Failure::Overloaded) };
+        let Some(origin) = self.origins.get_mut(index) else { return Err(Failure::Overloaded) };
         let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
         let left = order.deadline.since(now);
         let learned = origin.round_trip.last().unwrap_or_default();
@@ -404,56 +389,13 @@ impl Upstreams {
         Ok(Some(exchange))
     }
 
-    fn origin(&mut self, address: SocketAddr, upstream: UpstreamId, now: Instant) -> Option<u32> {
-        if let Some(&index) = self.by_address.get(&(address, upstream)) {
-            return Some(index);
-        }
-        self.forget_idle(now);
-        if self.by_address.len() >= self.most_origins {
-            return None;
-        }
-        let mut origin = Origin::new(address, upstream, self.parameters(upstream), self.hasher.clone());
-        origin.idle_from = now + ORIGIN_LIFETIME;
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.origins.push(None);
-            self.origins.len() as u32 - 1
-        });
-        self.idle.push_back((origin.idle_from, index));
-        self.origins[index as usize] = Some(origin);
-        self.by_address.insert((address, upstream), index);
-        Some(index)
-    }
-
-    fn forget_idle(&mut self, now: Instant) {
-        // Two a call keep pace with one new origin a call.
-        for _ in 0..2 {
-            let Some(&(when, index)) = self.idle.front() else { return };
-            if when > now {
-                return;
-            }
-            self.idle.pop_front();
-            let Some(origin) = &self.origins[index as usize] else { continue };
-            if origin.idle_from > now || !origin.is_idle() || origin.retries {
-                self.idle.push_back((origin.idle_from.max(now + MESSAGE_ID_PAUSE), index));
-            } else {
-                self.by_address.remove(&(origin.address, origin.upstream));
-                self.origins[index as usize] = None;
-                self.free.push(index);
-            }
-        }
-    }
-
     /// Panics when the tables contradict each other. For simulations, after each step.
     pub(crate) fn check_invariants(&self) {
         self.endpoint.check_invariants();
-        let mut counted = vec![(0, 0); self.origins.len()];
-        for outstanding in self.outstanding.iter().flatten() {
-            let (in_window, exchanges) = &mut counted[outstanding.origin as usize];
-            *in_window += u32::from(outstanding.in_window);
-            *exchanges += 1;
-        }
-        for (origin, (in_window, exchanges)) in self.origins.iter().zip(counted) {
-            let Some(origin) = origin else { continue };
+        for (index, origin) in self.origins.iter() {
+            let of_origin = || self.outstanding.iter().flatten().filter(|one| one.origin == index);
+            let in_window = of_origin().filter(|one| one.in_window).count() as u32;
+            let exchanges = of_origin().count() as u32;
             assert_eq!(origin.window.outstanding(), in_window, "the window counts what is outstanding");
             assert_eq!(origin.exchanges, exchanges, "each exchange is counted once");
         }

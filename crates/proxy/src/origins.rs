@@ -1,0 +1,144 @@
+//! The bounded table of origins.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ahash::RandomState;
+use coapway_relay::UpstreamId;
+use coapway_time::Instant;
+use hashbrown::HashMap;
+
+use crate::origin::{ORIGIN_LIFETIME, Origin};
+use crate::parameters::UpstreamParameters;
+
+/// An origin that could not be forgotten is looked at again after this.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Origins by number and by address. One that is idle for [`ORIGIN_LIFETIME`] is forgotten.
+#[derive(Debug)]
+pub(crate) struct Origins {
+    places: Vec<Option<Origin>>,
+    free: Vec<u32>,
+    by_address: HashMap<(SocketAddr, UpstreamId), u32, RandomState>,
+    /// Origins in the order in which they may be forgotten, if they stayed idle.
+    idle: VecDeque<(Instant, u32)>,
+    most: usize,
+    /// For the queues of origins.
+    hasher: RandomState,
+}
+
+impl Origins {
+    pub(crate) fn new(most: usize, by_address: RandomState, hasher: RandomState) -> Self {
+        Self {
+            places: Vec::new(),
+            free: Vec::new(),
+            by_address: HashMap::with_hasher(by_address),
+            idle: VecDeque::new(),
+            most,
+            hasher,
+        }
+    }
+
+    pub(crate) fn get(&self, index: u32) -> Option<&Origin> {
+        self.places.get(index as usize)?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Origin> {
+        self.places.get_mut(index as usize)?.as_mut()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Origin)> {
+        (0..).zip(&self.places).filter_map(|(index, origin)| Some((index, origin.as_ref()?)))
+    }
+
+    pub(crate) fn find_mut(&mut self, address: SocketAddr, upstream: UpstreamId) -> Option<&mut Origin> {
+        let &index = self.by_address.get(&(address, upstream))?;
+        self.get_mut(index)
+    }
+
+    /// The number of an origin; a new one is added while there is room.
+    pub(crate) fn find_or_add(
+        &mut self,
+        address: SocketAddr,
+        upstream: UpstreamId,
+        parameters: &UpstreamParameters,
+        now: Instant,
+    ) -> Option<u32> {
+        if let Some(&index) = self.by_address.get(&(address, upstream)) {
+            return Some(index);
+        }
+        self.forget_idle(now);
+        if self.by_address.len() >= self.most {
+            return None;
+        }
+        let mut origin = Origin::new(address, upstream, parameters, self.hasher.clone());
+        origin.idle_from = now + ORIGIN_LIFETIME;
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            self.places.len() as u32 - 1
+        });
+        self.idle.push_back((origin.idle_from, index));
+        self.places[index as usize] = Some(origin);
+        self.by_address.insert((address, upstream), index);
+        Some(index)
+    }
+
+    fn forget_idle(&mut self, now: Instant) {
+        // Two a call keep pace with one new origin a call.
+        for _ in 0..2 {
+            let Some(&(when, index)) = self.idle.front() else { return };
+            if when > now {
+                return;
+            }
+            self.idle.pop_front();
+            let Some(origin) = self.get(index) else { continue };
+            if origin.idle_from > now || !origin.is_idle() || origin.retries {
+                self.idle.push_back((origin.idle_from.max(now + PAUSE), index));
+            } else {
+                self.by_address.remove(&(origin.address, origin.upstream));
+                self.places[index as usize] = None;
+                self.free.push(index);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(host: u8) -> SocketAddr {
+        ([127, 0, 0, host], 5683).into()
+    }
+
+    fn origins(most: usize) -> Origins {
+        let hasher = RandomState::with_seeds(1, 2, 3, 4);
+        Origins::new(most, hasher.clone(), hasher)
+    }
+
+    fn add(origins: &mut Origins, host: u8, now: Instant) -> Option<u32> {
+        origins.find_or_add(address(host), UpstreamId::DEFAULT, &UpstreamParameters::default(), now)
+    }
+
+    #[test]
+    fn a_full_table_takes_no_more_until_one_was_idle_long_enough() {
+        let mut origins = origins(2);
+        let first = add(&mut origins, 1, Instant::ZERO);
+        assert!(first.is_some() && add(&mut origins, 2, Instant::ZERO).is_some());
+        assert_eq!(add(&mut origins, 1, Instant::ZERO), first);
+        assert_eq!(add(&mut origins, 3, Instant::ZERO), None);
+        assert!(add(&mut origins, 3, Instant::ZERO + ORIGIN_LIFETIME).is_some());
+        assert_eq!(origins.iter().count(), 1, "both were idle");
+    }
+
+    #[test]
+    fn an_origin_in_use_is_not_forgotten() {
+        let mut origins = origins(2);
+        let index = add(&mut origins, 1, Instant::ZERO).expect("room");
+        origins.get_mut(index).expect("added").exchanges = 1;
+        let later = Instant::ZERO + ORIGIN_LIFETIME * 2;
+        add(&mut origins, 2, later);
+        assert!(origins.find_mut(address(1), UpstreamId::DEFAULT).is_some());
+    }
+}
