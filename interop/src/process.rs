@@ -62,11 +62,10 @@ impl Process {
 
     /// Starts `command`, collects its standard error only, and leaves the other ends to [`Self::dialogue`].
     pub fn start_dialogue(name: &str, command: &mut Command) -> Self {
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let starting = PORTS.lock().expect("no holder panics");
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
+        drop(starting);
         let output = Arc::default();
         collect(child.stderr.take().expect("standard error is piped"), &output);
         Self { name: name.to_owned(), child, output }
@@ -113,19 +112,23 @@ impl Drop for Process {
     }
 }
 
+/// Ports that were given out. Held while a process is started, too: between fork and exec a child
+/// has a copy of every socket, so one that only tried a port would keep it taken.
+static PORTS: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
+
 /// A port that is free on both loopback addresses and was not given out before by this process.
 ///
 /// It lies below the range from which the kernel takes the ports of clients.
 pub fn free_port() -> u16 {
-    static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
-    let mut given = GIVEN.lock().expect("no holder panics");
+    let mut given = PORTS.lock().expect("no holder panics");
     let given = given.get_or_insert_default();
     let random = RandomState::new().hash_one(std::process::id());
     (0..12_000)
         .map(|step| 20_000 + ((random % 12_000 + step) % 12_000) as u16)
+        // One that was given out is not even tried: its owner may be about to bind it.
         .find(|port| {
-            let free = Family::ALL.iter().all(|family| UdpSocket::bind(family.address(*port)).is_ok());
-            free && given.insert(*port)
+            given.insert(*port)
+                && Family::ALL.iter().all(|family| UdpSocket::bind(family.address(*port)).is_ok())
         })
         .expect("some port in 12 000 is free")
 }

@@ -22,7 +22,7 @@ One TOML file, named by `--config`. A value is taken from the strongest of these
 3. the file;
 4. the default below.
 
-Unknown keys and variables, and values out of range, stop the start, or keep the old configuration on a reload; \
+Unknown keys and variables, and values out of range, stop the start; \
 all of them are told at once, with file, line, key, value and what is allowed. A bad value is an error even \
 where a stronger source overrides it. `coapway check --dump` prints every value in use with its source and \
 what follows from it.

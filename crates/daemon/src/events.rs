@@ -1,6 +1,7 @@
 //! What the daemon does with a proxy's events: forward records, for now.
 
 use std::io;
+use std::os::unix::fs::FileTypeExt as _;
 
 use coapway_config::{RecordDestination, RecordSettings};
 use coapway_endpoint::SocketId;
@@ -26,6 +27,11 @@ impl Events {
             RecordDestination::StandardOutput => Target::StandardOutput,
             RecordDestination::File(path) => Target::File(path.clone()),
         };
+        if let Target::File(path) = &target
+            && std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
+        {
+            tracing::warn!("waiting until somebody reads {}", path.display());
+        }
         let wall_clock = WallClock { at_start: clock.started_at() };
         Ok(Self { records: Some(RecordWriter::start(target, settings.sample, wall_clock)?) })
     }

@@ -1,5 +1,6 @@
 //! `serve` and `check`: from settings to a running worker.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::task::{Context, Poll};
 
@@ -22,7 +23,8 @@ const LOOK_UPS: (usize, usize) = (4, 1024);
 
 /// Prints an error as one block and says how the process ends.
 pub(crate) fn complain(code: u8, text: &str) -> ExitCode {
-    eprintln!("coapway: {}", text.trim_end());
+    // With nowhere to complain, the exit code says it.
+    let _ = writeln!(std::io::stderr(), "coapway: {}", text.trim_end());
     ExitCode::from(code)
 }
 
@@ -58,15 +60,18 @@ pub(crate) fn check(settings: &Settings, dump: bool) -> ExitCode {
         Ok(config) => config,
         Err(code) => return code,
     };
-    if dump {
-        print!("{}", config.dump());
+    let text = if dump {
+        config.dump()
     } else {
-        for warning in config.warnings() {
-            println!("warning: {warning}");
-        }
-        println!("configuration ok; --dump prints every value and what follows from it");
+        let warnings = config.warnings().iter().map(|warning| format!("warning: {warning}\n"));
+        let rest = "configuration ok; --dump prints every value and what follows from it\n".to_owned();
+        warnings.chain([rest]).collect()
+    };
+    let mut output = std::io::stdout().lock();
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => complain(1, &format!("cannot write to standard output: {error}")),
     }
-    ExitCode::SUCCESS
 }
 
 /// `coapway serve`.
@@ -124,18 +129,25 @@ async fn run(config: &Config) -> ExitCode {
     for address in worker.listeners() {
         tracing::info!("listening on coap://{address}");
     }
-    let (mut terminate, mut interrupt) =
-        match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
-            (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
-            (Err(error), _) | (_, Err(error)) => {
-                return complain(1, &format!("cannot wait for signals: {error}"));
+    let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
+    let [mut terminate, mut interrupt, mut hangup] = match kinds.map(signal) {
+        [Ok(terminate), Ok(interrupt), Ok(hangup)] => [terminate, interrupt, hangup],
+        [first, second, third] => {
+            let error = [first.err(), second.err(), third.err()].into_iter().flatten().next();
+            let error = error.map_or_else(String::new, |error| error.to_string());
+            return complain(1, &format!("cannot wait for signals: {error}"));
+        }
+    };
+    let stop = |cx: &mut Context<'_>| {
+        while hangup.poll_recv(cx).is_ready() {
+            tracing::warn!("SIGHUP: this version does not reload its configuration; nothing changed");
+        }
+        match (terminate.poll_recv(cx), interrupt.poll_recv(cx)) {
+            (Poll::Pending, Poll::Pending) => Poll::Pending,
+            _ => {
+                tracing::info!("stopping: running requests are finished, new ones refused");
+                Poll::Ready(())
             }
-        };
-    let stop = |cx: &mut Context<'_>| match (terminate.poll_recv(cx), interrupt.poll_recv(cx)) {
-        (Poll::Pending, Poll::Pending) => Poll::Pending,
-        _ => {
-            tracing::info!("stopping: running requests are finished, new ones refused");
-            Poll::Ready(())
         }
     };
     worker.run(stop).await;

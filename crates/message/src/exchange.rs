@@ -68,11 +68,11 @@ impl Evidence {
     /// What can be said when an exchange of which `copies` left ended with `failure`.
     ///
     /// A Reset or an ICMP error after the second copy says nothing about the first, so `NotExecuted`
-    /// needs exactly one copy.
-    pub const fn after(failure: Failure, copies: u32) -> Self {
-        match (failure, copies) {
-            (_, 0) => Self::NotSent,
-            (Failure::Reset | Failure::Unreachable, 1) => Self::NotExecuted,
+    /// needs exactly one copy, and one that was not acknowledged: then the origin had taken it.
+    pub const fn after(failure: Failure, copies: u32, acknowledged: bool) -> Self {
+        match (failure, copies, acknowledged) {
+            (_, 0, _) => Self::NotSent,
+            (Failure::Reset | Failure::Unreachable, 1, false) => Self::NotExecuted,
             _ => Self::OutcomeUnknown,
         }
     }
@@ -93,10 +93,11 @@ mod tests {
 
     #[test]
     fn a_refusal_of_the_second_copy_says_nothing_of_the_first() {
-        assert_eq!(Evidence::after(Failure::Reset, 0), Evidence::NotSent);
-        assert_eq!(Evidence::after(Failure::Reset, 1), Evidence::NotExecuted);
-        assert_eq!(Evidence::after(Failure::Reset, 2), Evidence::OutcomeUnknown);
-        assert_eq!(Evidence::after(Failure::TimedOut, 1), Evidence::OutcomeUnknown);
-        assert_eq!(Evidence::after(Failure::Unusable, 1), Evidence::OutcomeUnknown);
+        assert_eq!(Evidence::after(Failure::Reset, 0, false), Evidence::NotSent);
+        assert_eq!(Evidence::after(Failure::Reset, 1, false), Evidence::NotExecuted);
+        assert_eq!(Evidence::after(Failure::Reset, 2, false), Evidence::OutcomeUnknown);
+        assert_eq!(Evidence::after(Failure::Reset, 1, true), Evidence::OutcomeUnknown);
+        assert_eq!(Evidence::after(Failure::TimedOut, 1, false), Evidence::OutcomeUnknown);
+        assert_eq!(Evidence::after(Failure::Unusable, 1, false), Evidence::OutcomeUnknown);
     }
 }

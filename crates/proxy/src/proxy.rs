@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use coapway_endpoint::{Counters, Endpoint, Event as EndpointEvent, Local, Peer, Received, Seed};
+use coapway_endpoint::{Counters, Endpoint, Event as EndpointEvent, Local, Peer, Received, Seed, Trace};
 use coapway_message::{Content, Evidence, ExchangeId, Failure};
 use coapway_relay::{Answer, Destination, Fetch, FetchId, Phase, Plan, Refusal, Relay};
 use coapway_time::Instant;
@@ -316,7 +316,7 @@ impl Proxy {
         let Some((id, content, trace)) = self.upstreams.handle_datagram(peer, bytes, now) else { return };
         let Some(fetch) = self.relay.finish(id) else { return };
         self.alternatives.forget(id);
-        let copies = trace.copies.len() as u32;
+        let evidence = evidence(Failure::Unusable, Some(&trace));
         if self.journal.records() {
             self.journal.trace(fetch.request, trace);
         }
@@ -332,7 +332,7 @@ impl Proxy {
                 self.journal.answered(fetch.request, &content, Cause::Origin, None, now);
                 let _ = self.downstream.respond(fetch.request, &content, now);
             }
-            Err(failure) => self.answer_failure(&fetch, failure, copies, now),
+            Err(failure) => self.answer_failure(&fetch, failure, evidence, now),
         }
         self.scratch = scratch;
     }
@@ -380,19 +380,12 @@ impl Proxy {
 
     /// An exchange ended without a response. Refused at its first copy, a name's next address may
     /// do: nothing was executed.
-    fn failed(
-        &mut self,
-        id: FetchId,
-        failure: Failure,
-        trace: Option<coapway_endpoint::Trace>,
-        now: Instant,
-    ) {
-        let copies = trace.as_ref().map_or(0, |trace| trace.copies.len() as u32);
+    fn failed(&mut self, id: FetchId, failure: Failure, trace: Option<Trace>, now: Instant) {
+        let evidence = evidence(failure, trace.as_ref());
         let Some(request) = self.relay.fetch(id).map(|fetch| fetch.request) else { return };
         if let Some(trace) = trace.filter(|_| self.journal.records()) {
             self.journal.trace(request, trace);
         }
-        let evidence = Evidence::after(failure, copies);
         if failure == Failure::Unreachable
             && evidence != Evidence::OutcomeUnknown
             && let Some((addresses, content)) = self.alternatives.take(id)
@@ -403,7 +396,7 @@ impl Proxy {
         }
         self.alternatives.forget(id);
         if let Some(fetch) = self.relay.finish(id) {
-            self.answer_failure(&fetch, failure, copies, now);
+            self.answer_failure(&fetch, failure, evidence, now);
         }
     }
 
@@ -411,24 +404,24 @@ impl Proxy {
     fn fail(&mut self, id: FetchId, failure: Failure, now: Instant) {
         let Some(fetch) = self.relay.finish(id) else { return };
         self.alternatives.forget(id);
-        let mut copies = 0;
+        let mut known = evidence(failure, None);
         match fetch.phase {
             Phase::LookingUp => {}
             Phase::Queued(origin) => self.upstreams.unqueue(id, fetch.upstream, origin, &fetch.client),
             Phase::Sent(_, exchange) => {
                 if let Some(trace) = self.upstreams.cancel(exchange, now) {
-                    copies = trace.copies.len() as u32;
+                    known = evidence(failure, Some(&trace));
                     if self.journal.records() {
                         self.journal.trace(fetch.request, trace);
                     }
                 }
             }
         }
-        self.answer_failure(&fetch, failure, copies, now);
+        self.answer_failure(&fetch, failure, known, now);
     }
 
-    fn answer_failure(&mut self, fetch: &Fetch, failure: Failure, copies: u32, now: Instant) {
-        let evidence = fetch.evidence.max(Evidence::after(failure, copies));
+    fn answer_failure(&mut self, fetch: &Fetch, failure: Failure, evidence: Evidence, now: Instant) {
+        let evidence = fetch.evidence.max(evidence);
         self.answer.clear();
         let content = Answer::for_failure(failure, evidence).write(&mut self.answer);
         self.journal.answered(fetch.request, &content, Cause::Failed(failure), Some(evidence), now);
@@ -441,6 +434,13 @@ impl Proxy {
         self.journal.answered(request, &content, Cause::Refused, None, now);
         let _ = self.downstream.respond(request, &content, now);
     }
+}
+
+/// What the last exchange of a fetch leaves to be said; without one nothing left.
+fn evidence(failure: Failure, trace: Option<&Trace>) -> Evidence {
+    trace.map_or(Evidence::NotSent, |trace| {
+        Evidence::after(failure, trace.copies.len() as u32, trace.acks > 0)
+    })
 }
 
 /// An origin as the endpoint knows it: which of our addresses it answered to does not matter.

@@ -358,7 +358,13 @@ impl Upstreams {
         let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
         let left = order.deadline.since(now);
         let learned = origin.round_trip.last().unwrap_or_default();
-        if left <= learned {
+        // With nothing learned, a request that waited until too little is left for an answer is not
+        // sent either: what is `not-sent` may be tried again.
+        let needed = origin
+            .round_trip
+            .last()
+            .unwrap_or(parameters.transmission.ack_timeout.min(parameters.max_wait / 4));
+        if left <= needed {
             return Err(Failure::TimedOut);
         }
         let endpoint = &self.endpoint;

@@ -75,7 +75,7 @@ pub fn admit_target(
 
 /// Whether a request may be sent to `address`.
 ///
-/// Of a named upstream's addresses only multicast and port 0 are refused.
+/// Of a named upstream's addresses only multicast, port 0 and our own listeners are refused.
 pub fn admit_address(
     parameters: &Parameters,
     admission: Admission,
@@ -87,8 +87,8 @@ pub fn admit_address(
     }
     let admitted = port != 0
         && match (admission, &parameters.forward) {
-            (Admission::Upstream, _) => true,
             _ if is_own_listener(parameters, SocketAddr::new(ip, port)) => false,
+            (Admission::Upstream, _) => true,
             (_, Forward::Off) => false,
             (_, Forward::Open) => is_usual(port) && matches!(Reach::of(ip), Reach::Network | Reach::Loopback),
             (admission, Forward::Listed { allow, .. }) => {
@@ -125,6 +125,8 @@ enum Reach {
     LinkLocal,
     Unspecified,
     Broadcast,
+    /// An IPv4 address in an IPv6 one (`::/96`, `64:ff9b::/96`): a translator may lead anywhere.
+    Embedded,
 }
 
 impl Reach {
@@ -137,6 +139,9 @@ impl Reach {
             IpAddr::V6(address) if address.is_loopback() => Self::Loopback,
             IpAddr::V6(address) if address.is_unicast_link_local() => Self::LinkLocal,
             IpAddr::V6(address) if address.is_unspecified() => Self::Unspecified,
+            IpAddr::V6(address) if matches!(address.segments(), [0 | 0x64, 0 | 0xFF9B, 0, 0, 0, 0, ..]) => {
+                Self::Embedded
+            }
             IpAddr::V4(_) | IpAddr::V6(_) => Self::Network,
         }
     }
@@ -369,6 +374,15 @@ mod tests {
         assert_eq!(target(&parameters, "127.0.0.1:53"), Ok(UpstreamId(1)));
         assert_eq!(target(&parameters, "BOILER:5683"), Ok(UpstreamId(2)));
         assert_eq!(target(&parameters, "boiler:5700"), Err(Refusal::TARGET));
-        assert_eq!(found(&parameters, "boiler", "127.0.0.1:5683"), Ok(()));
+        assert_eq!(found(&parameters, "boiler", "10.7.7.7:5683"), Ok(()));
+        assert_eq!(found(&parameters, "boiler", "127.0.0.1:5683"), Err(Refusal::TARGET), "that is us");
+    }
+
+    #[test]
+    fn addresses_a_translator_may_lead_anywhere_are_not_open() {
+        for address in ["[::127.0.0.1]:5801", "[64:ff9b::7f00:1]:5801", "[64:ff9b::a01:203]:5683"] {
+            assert_eq!(target(&open(), address), Err(Refusal::TARGET), "{address}");
+        }
+        assert_eq!(target(&listed(&["64:ff9b::/96"]), "[64:ff9b::a01:203]:5683"), Ok(UpstreamId::DEFAULT));
     }
 }

@@ -223,7 +223,7 @@ impl Table for Process {
 }
 
 impl Table for RecordSettings {
-    const DOC: &'static str = "Forward records: one line of JSON per request, the input of `coapway tune`.";
+    const DOC: &'static str = "Forward records: one line of JSON per request.";
     const KEYS: &'static [Key<Self>] = &[
         Key {
             name: "file",

@@ -44,8 +44,8 @@ pub(super) enum Why {
 impl Ended {
     pub(super) const fn evidence(&self) -> Evidence {
         match self.why {
-            Why::Failure(failure) => Evidence::after(failure, self.copies),
-            Why::Socket(_) => Evidence::after(Failure::Unreachable, self.copies),
+            Why::Failure(failure) => Evidence::after(failure, self.copies, self.acknowledged),
+            Why::Socket(_) => Evidence::after(Failure::Unreachable, self.copies, self.acknowledged),
         }
     }
 
