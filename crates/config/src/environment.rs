@@ -21,8 +21,14 @@ pub(crate) fn read(
         .collect()
 }
 
+/// Whether a variable is meant for us, mistyped ones included.
 fn is_ours(name: &str) -> bool {
-    [PREFIX, "COAP_UPSTREAM_", "COAP_DOWNSTREAM_"].iter().any(|prefix| name.starts_with(prefix))
+    let prefixed =
+        ["COAP_UPSTREAM_", "COAP_DOWNSTREAM_", PREFIX].iter().any(|prefix| name.starts_with(prefix));
+    let halved = name.starts_with("COAPWAY_") && name.contains("__");
+    let parameters = ["_ACK_TIMEOUT", "_ACK_RANDOM_FACTOR", "_MAX_RETRANSMIT", "_MAX_WAIT"];
+    let mistyped = name.starts_with("COAP_") && parameters.iter().any(|end| name.ends_with(end));
+    prefixed || halved || mistyped
 }
 
 fn assignment(name: String, value: OsString) -> Result<Assignment, ConfigError> {

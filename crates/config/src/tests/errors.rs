@@ -106,6 +106,8 @@ fn an_unknown_variable() {
     );
     for (name, hint) in [
         ("COAP_DOWNSTREAM_PORT", "COAPWAY__SECTION__KEY"),
+        ("COAP_UPSTREM_ACK_TIMEOUT", "did you mean COAP_UPSTREAM_ACK_TIMEOUT?"),
+        ("COAPWAY_DEDUP__MEMORY", "COAPWAY__SECTION__KEY"),
         ("COAPWAY__UPSTREAM__ACK_TIMEOUT", "set COAP_UPSTREAM_ACK_TIMEOUT"),
         ("COAPWAY__upstream__queue", "write COAPWAY__UPSTREAM__QUEUE"),
         ("COAPWAY__ROUTES__PATH", "in the file only, in [[routes]]"),
