@@ -28,6 +28,17 @@ pub(crate) enum Started {
     Queued,
 }
 
+/// What came of trying to send.
+#[derive(Clone, Copy, Debug)]
+enum Attempt {
+    /// It left.
+    Sent(ExchangeId),
+    /// Too little time is left for an answer: what never leaves is `not-sent` and may be tried again.
+    TooLate,
+    /// All Message IDs towards the origin are taken.
+    NoMessageId,
+}
+
 /// What happened to a fetch that was started.
 #[derive(Debug)]
 pub(crate) enum Progress {
@@ -102,8 +113,8 @@ impl Upstreams {
 
     /// Sends a request to an origin, now or when its turn comes.
     ///
-    /// Errors: `Overloaded` when its queue is full, `TimedOut` when too little time is left for an
-    ///         answer; nothing was sent.
+    /// With too little time left for an answer it counts as queued and never leaves.
+    /// Errors: `Overloaded` when its queue is full; nothing was sent.
     pub(crate) fn start(
         &mut self,
         fetch: FetchId,
@@ -117,11 +128,12 @@ impl Upstreams {
         let index =
             self.origins.find_or_add(address, upstream, parameters, now).ok_or(Failure::Overloaded)?;
         let Some(origin) = self.origins.get_mut(index) else { return Err(Failure::Overloaded) };
-        if origin.queue.is_empty()
-            && origin.window.is_open()
-            && let Some(exchange) = self.send(index, fetch, order, content, now)?
-        {
-            return Ok(Started::Sent(exchange));
+        if origin.queue.is_empty() && origin.window.is_open() {
+            match self.send(index, fetch, order, content, now) {
+                Attempt::Sent(exchange) => return Ok(Started::Sent(exchange)),
+                Attempt::TooLate => return Ok(Started::Queued),
+                Attempt::NoMessageId => {}
+            }
         }
         let most = self.parameters(upstream).queue;
         let Some(origin) = self.origins.get_mut(index) else { return Err(Failure::Overloaded) };
@@ -327,25 +339,24 @@ impl Upstreams {
             let Some((client, queued)) = origin.queue.pop() else { return };
             let waited = now.since(queued.since);
             match self.send(index, queued.fetch, queued.order, &queued.content.as_content(), now) {
-                Ok(Some(exchange)) => {
+                Attempt::Sent(exchange) => {
                     let fetch = queued.fetch;
                     self.progress.push_back(Progress::Sent { fetch, exchange, origin: address, waited });
                 }
-                Ok(None) => {
+                Attempt::NoMessageId => {
                     if let Some(origin) = self.origins.get_mut(index) {
                         origin.queue.push(client, queued);
                     }
                     return;
                 }
-                Err(failure) => {
-                    let fetch = queued.fetch;
-                    self.progress.push_back(Progress::Failed { fetch, failure, trace: None });
-                }
+                // Its own deadline answers it, at the time that was promised.
+                Attempt::TooLate => {}
             }
         }
     }
 
-    /// Sends one request now. `None` when no Message ID is free; then the queue is tried again soon.
+    /// Sends one request now, if that makes sense and is possible. For want of a Message ID the queue
+    /// is tried again soon.
     fn send(
         &mut self,
         index: u32,
@@ -353,8 +364,8 @@ impl Upstreams {
         order: Order,
         content: &Content<'_>,
         now: Instant,
-    ) -> Result<Option<ExchangeId>, Failure> {
-        let Some(origin) = self.origins.get_mut(index) else { return Err(Failure::Overloaded) };
+    ) -> Attempt {
+        let Some(origin) = self.origins.get_mut(index) else { return Attempt::TooLate };
         let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
         let left = order.deadline.since(now);
         let learned = origin.round_trip.last().unwrap_or_default();
@@ -365,7 +376,7 @@ impl Upstreams {
             .last()
             .unwrap_or(parameters.transmission.ack_timeout.min(parameters.max_wait / 4));
         if left <= needed {
-            return Err(Failure::TimedOut);
+            return Attempt::TooLate;
         }
         let endpoint = &self.endpoint;
         let Some(peer) =
@@ -374,12 +385,12 @@ impl Upstreams {
             if !std::mem::replace(&mut origin.retries, true) {
                 self.timers.insert(now + MESSAGE_ID_PAUSE, Deadline::Retry(index));
             }
-            return Ok(None);
+            return Attempt::NoMessageId;
         };
         let timeout = origin.round_trip.timeout(left, now);
         let schedule = schedule(parameters, order, timeout, learned, now);
         let Ok(exchange) = self.endpoint.send_request(peer, order.confirmable, content, schedule, now) else {
-            return Ok(None);
+            return Attempt::NoMessageId;
         };
         origin.window.start();
         origin.exchanges += 1;
@@ -392,7 +403,7 @@ impl Upstreams {
         if !order.confirmable {
             self.timers.insert(now + timeout, Deadline::Release(exchange));
         }
-        Ok(Some(exchange))
+        Attempt::Sent(exchange)
     }
 
     /// Panics when the tables contradict each other. For simulations, after each step.
