@@ -12,7 +12,8 @@ use crate::input::SocketRole;
 use crate::parameters::UpstreamParameters;
 use crate::queue::FairQueue;
 
-/// What is known of an origin is kept at least this long after its last use (design: 247 s).
+/// What is known of an origin is kept this long after its last use: longer than EXCHANGE_LIFETIME, so
+/// that nothing about its last messages is forgotten too early.
 pub(crate) const ORIGIN_LIFETIME: Duration = Duration::from_secs(900);
 
 /// A request that waits for its turn.
