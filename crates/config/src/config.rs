@@ -86,7 +86,9 @@ impl Config {
                 own: self.listen.clone(),
                 own_addresses: Vec::new(),
                 own_names: Vec::new(),
+                ..coapway_relay::Parameters::default()
             },
+            answer_within: None,
             limits: self.settings.limits(),
         }
     }

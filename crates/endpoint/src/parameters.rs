@@ -147,6 +147,8 @@ pub struct EndpointParameters {
     pub max_wait: Duration,
     /// After how long an unanswered Confirmable request gets an empty Acknowledgement.
     pub early_ack_after: Duration,
+    /// NSTART: separate responses that one peer has not acknowledged, at a time.
+    pub nstart: Nstart,
     /// The memory for recent messages.
     pub duplicates: DuplicatesParameters,
     /// The peers' own parameters; their lifetimes rule how long their messages are remembered.
@@ -160,6 +162,7 @@ impl Default for EndpointParameters {
             transmission,
             max_wait: transmission.max_transmit_wait(),
             early_ack_after: Duration::from_millis(500),
+            nstart: Nstart::Auto { max: 1024 },
             duplicates: DuplicatesParameters::default(),
             peer: TransmissionParameters::default(),
         }

@@ -33,6 +33,6 @@ pub use event::Event;
 pub use input::{Input, SocketRole};
 pub use journal::Listening;
 pub use output::Output;
-pub use parameters::{Limits, Parameters, UpstreamParameters};
+pub use parameters::{Limits, Parameters, PostGuard, RetryParameters, TokenPolicy, UpstreamParameters};
 pub use proxy::{Occupancy, Proxy};
 pub use record::Record;

@@ -14,6 +14,8 @@ pub struct Parameters {
     pub upstreams: Vec<UpstreamParameters>,
     /// Who may reach what, and which route leads where.
     pub relay: coapway_relay::Parameters,
+    /// How long one client waits at most, where that is shorter than an upstream's `max_wait`.
+    pub answer_within: Option<Duration>,
     /// Limits of ours.
     pub limits: Limits,
 }
@@ -37,6 +39,53 @@ pub struct UpstreamParameters {
     pub source_ports: u32,
     /// The learned timeout.
     pub rto: RtoParameters,
+    /// PROBING_RATE in bytes a second, for what is no Confirmable request; `None` lifts it.
+    pub probing_rate: Option<f64>,
+    /// Which token a request gets.
+    pub token: TokenPolicy,
+    /// What keeps equal POST and PATCH requests from being executed twice.
+    pub post_guard: PostGuard,
+    /// How long a request counts as equal to an earlier one, from that one's receipt on.
+    pub post_guard_window: Duration,
+    /// When a request is issued anew.
+    pub retry: RetryParameters,
+}
+
+/// Which token a request gets (RFC 7252 §5.3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenPolicy {
+    /// One of our own, always.
+    Fresh,
+    /// The client's, when it has 4 to 8 bytes and is neither in use nor resting; else one of our own.
+    Preserve,
+}
+
+/// What keeps equal POST and PATCH requests of one client from being executed twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PostGuard {
+    /// Nothing: two equal requests can both be meant.
+    None,
+    /// An equal request of the same client, port aside, gets the answer of the first.
+    Fingerprint,
+    /// A random Request-Tag is added where there is none, and a re-issue carries the same.
+    RequestTag,
+}
+
+/// When a request is issued anew, with a new Message ID and token.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RetryParameters {
+    /// Exchanges for one request, the first included.
+    pub max_attempts: u32,
+    /// What each first copy adds to the budget.
+    pub budget_ratio: f64,
+    /// What each second adds to it.
+    pub budget_per_second: f64,
+}
+
+impl Default for RetryParameters {
+    fn default() -> Self {
+        Self { max_attempts: 2, budget_ratio: 0.2, budget_per_second: 1.0 }
+    }
 }
 
 impl Default for UpstreamParameters {
@@ -50,6 +99,11 @@ impl Default for UpstreamParameters {
             queue: 4096,
             source_ports: 64,
             rto: RtoParameters::default(),
+            probing_rate: Some(1.0),
+            token: TokenPolicy::Fresh,
+            post_guard: PostGuard::None,
+            post_guard_window: Duration::from_secs(5),
+            retry: RetryParameters::default(),
         }
     }
 }

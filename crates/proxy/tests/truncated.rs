@@ -14,6 +14,7 @@ fn proxy() -> Proxy {
         downstream: coapway_endpoint::EndpointParameters::default(),
         upstreams: vec![UpstreamParameters::default()],
         relay: coapway_relay::Parameters { forward: Forward::Open, ..coapway_relay::Parameters::default() },
+        answer_within: None,
         limits: Limits::default(),
     };
     Proxy::new(parameters, Listening::default(), Seed::from_number(1))

@@ -31,6 +31,12 @@ pub struct Parameters {
     pub own_addresses: Vec<IpAddr>,
     /// The names of this host, in lower case.
     pub own_names: Vec<Box<str>>,
+    /// Who we are in a 5.08 (RFC 8768 §4); it must not contain a space.
+    pub identifier: Box<str>,
+    /// Networks of clients whose addresses are believed, beside loopback.
+    pub trusted: Vec<IpNet>,
+    /// Requests a second that one client, a /32 or /64, may make; 0 for any number. Loopback is exempt.
+    pub client_rate: u32,
 }
 
 impl Default for Parameters {
@@ -43,6 +49,9 @@ impl Default for Parameters {
             own: Vec::new(),
             own_addresses: Vec::new(),
             own_names: Vec::new(),
+            identifier: "coapway".into(),
+            trusted: Vec::new(),
+            client_rate: 1000,
         }
     }
 }

@@ -23,6 +23,7 @@ fn checks() -> Checks {
         downstream: coapway_endpoint::EndpointParameters::default(),
         upstreams: vec![UpstreamParameters::default()],
         relay: coapway_relay::Parameters::default(),
+        answer_within: None,
         limits: Limits::default(),
     };
     Checks::new(Rules::new(&parameters, Duration::ZERO))

@@ -152,6 +152,7 @@ fn plan(seed: u64, random: &mut fastrand::Rng) -> Plan {
         downstream: downstream(),
         upstreams: vec![usual, UpstreamParameters { deduplicates: true, ..usual }, usual],
         relay,
+        answer_within: None,
         limits: Limits::default(),
     };
     let names = [
