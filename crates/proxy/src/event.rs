@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use coapway_message::{Code, Evidence, ExchangeId, Failure};
 
+use crate::alert::Alert;
 use crate::cause::Cause;
 use crate::record::Record;
 
@@ -69,6 +70,8 @@ pub enum Event {
         /// Why not.
         outcome: Result<(), Failure>,
     },
+    /// Something an operator should know of.
+    Alert(Alert),
     /// The forward record; only when records are asked for.
     Forwarded(Box<Record>),
 }
@@ -94,6 +97,7 @@ impl fmt::Display for Event {
             Self::Delivered { request, outcome: Err(failure) } => {
                 write!(f, "{request} undelivered {}", failure.name())
             }
+            Self::Alert(alert) => write!(f, "alert: {}", alert.name()),
             Self::Forwarded(_) => f.write_str("record"),
         }
     }

@@ -131,10 +131,14 @@ pub struct Limits {
     pub origins: usize,
     /// Names being looked up or remembered.
     pub names: usize,
+    /// Clients, a /32 or /64 each, whose rate is counted.
+    pub clients: usize,
+    /// Answers of origins that said when to come back.
+    pub hints: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { fetches: 1 << 20, origins: 1 << 16, names: 1 << 12 }
+        Self { fetches: 1 << 20, origins: 1 << 16, names: 1 << 12, clients: 1 << 16, hints: 1 << 12 }
     }
 }
