@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use coapway_endpoint::{Counters, Endpoint, Event as EndpointEvent, Local, Peer, Received, Seed, Trace};
 use coapway_message::{Content, Evidence, ExchangeId, Failure};
-use coapway_relay::{Answer, Destination, Fetch, FetchId, Phase, Plan, Refusal, Relay};
+use coapway_relay::{Answer, Decision, Destination, Fetch, FetchId, Phase, Plan, Refusal, Relay};
 use coapway_time::Instant;
 
 use crate::alternatives::Alternatives;
@@ -202,7 +202,11 @@ impl Proxy {
         scratch.clear();
         match self.relay.decide(client.ip(), content, &mut scratch) {
             Err(refusal) => self.refuse(request, refusal, now),
-            Ok(plan) => self.begin(arrival, content, &plan, now),
+            Ok(Decision::Forward(plan)) => self.begin(arrival, content, &plan, now),
+            Ok(Decision::Local(content)) => {
+                self.journal.answered(request, &content, Cause::Refused, None, now);
+                let _ = self.downstream.respond(request, &content, now);
+            }
         }
         self.scratch = scratch;
     }
@@ -217,6 +221,9 @@ impl Proxy {
             upstream: plan.upstream,
             admission: plan.admission,
             route: plan.route,
+            no_response: plan.no_response,
+            reissuable: plan.reissuable,
+            hint: None,
             received: now,
             deadline: now + self.upstreams.parameters(plan.upstream).max_wait,
             evidence: Evidence::NotSent,
@@ -225,7 +232,7 @@ impl Proxy {
         let Some(fetch) = fetch else {
             let answer = Answer::for_failure(Failure::Overloaded, Evidence::NotSent);
             self.answer.clear();
-            let content = answer.write(&mut self.answer);
+            let content = self.relay.answer(answer, &mut self.answer);
             self.journal.answered(request, &content, Cause::Refused, Some(Evidence::NotSent), now);
             let _ = self.downstream.respond(request, &content, now);
             return;
@@ -325,7 +332,7 @@ impl Proxy {
         let relayed = if truncated {
             Err(Failure::Unusable)
         } else {
-            self.relay.relay_response(&fetch, &content, &mut scratch)
+            self.relay.relay_response(&fetch, &content, &mut scratch).map(|relayed| relayed.content)
         };
         match relayed {
             Ok(content) => {
@@ -423,14 +430,14 @@ impl Proxy {
     fn answer_failure(&mut self, fetch: &Fetch, failure: Failure, evidence: Evidence, now: Instant) {
         let evidence = fetch.evidence.max(evidence);
         self.answer.clear();
-        let content = Answer::for_failure(failure, evidence).write(&mut self.answer);
+        let content = self.relay.answer(Answer::for_failure(failure, evidence), &mut self.answer);
         self.journal.answered(fetch.request, &content, Cause::Failed(failure), Some(evidence), now);
         let _ = self.downstream.respond(fetch.request, &content, now);
     }
 
     fn refuse(&mut self, request: ExchangeId, refusal: Refusal, now: Instant) {
         self.answer.clear();
-        let content = refusal.write(&mut self.answer);
+        let content = self.relay.answer(refusal, &mut self.answer);
         self.journal.answered(request, &content, Cause::Refused, None, now);
         let _ = self.downstream.respond(request, &content, now);
     }
