@@ -6,6 +6,7 @@ use coapway_message::{Evidence, ExchangeId, Method};
 use coapway_time::{Instant, TimerId, Timers};
 
 use crate::admission::Admission;
+use crate::no_response::NoResponse;
 use crate::parameters::UpstreamId;
 
 /// Names one fetch; never given out twice.
@@ -44,6 +45,12 @@ pub struct Fetch {
     pub admission: Admission,
     /// The reverse route it came by.
     pub route: Option<usize>,
+    /// What its client does not want to hear, be it the origin's response or an answer of ours.
+    pub no_response: NoResponse,
+    /// Whether it may be issued anew in a new exchange.
+    pub reissuable: bool,
+    /// What its request has in common with similar ones, for [`Hints`](crate::Hints).
+    pub hint: Option<u64>,
     /// When the client's request came in.
     pub received: Instant,
     /// When it is answered at the latest.
@@ -135,6 +142,9 @@ mod tests {
             upstream: UpstreamId(0),
             admission: Admission::Upstream,
             route: None,
+            no_response: NoResponse::NONE,
+            reissuable: true,
+            hint: None,
             received: Instant::ZERO,
             deadline: Instant::ZERO + Duration::from_secs(seconds),
             evidence: Evidence::NotSent,
