@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use coapway_endpoint::{Peer, Refused, Trace};
-use coapway_message::{Code, Content, Evidence, ExchangeId, Failure};
-use coapway_relay::{Answer, Fetch, FetchId, NoResponse, Phase, Refusal};
+use coapway_message::{Code, Content, Evidence, ExchangeId, Failure, OptionNumber};
+use coapway_relay::{Answer, Block, Fetch, FetchId, NoResponse, Phase, Refusal};
 use coapway_time::Instant;
 
 use crate::alert::Alert;
@@ -44,11 +44,13 @@ impl Proxy {
     }
 
     fn relay_answer(&mut self, fetch: &Fetch, content: &Content<'_>, origin: SocketAddr, now: Instant) {
-        if matches!(content.code, Code::TOO_MANY_REQUESTS | Code::SERVICE_UNAVAILABLE) && !fetch.is_oscore {
-            self.hints.note(fetch.resource, content, now);
+        if matches!(content.code, Code::TOO_MANY_REQUESTS | Code::SERVICE_UNAVAILABLE)
+            && let Some(similar) = fetch.hint
+        {
+            self.hints.note(similar, content, now);
         }
-        if fetch.block.is_some_and(|block| block.ends_with(content))
-            && let Some(transfer) = transfer(fetch)
+        let is_last = fetch.is_last_block && !has_more(content) || content.code.class() > 2;
+        if is_last && let Some(transfer) = transfer(fetch)
         {
             self.upstreams.end_transfer(origin, fetch.upstream, &transfer, now);
         }
@@ -129,7 +131,7 @@ impl Proxy {
     pub(crate) fn answer_failure(&mut self, fetch: &Fetch, failure: Failure, known: Evidence, now: Instant) {
         let known = fetch.evidence.max(known);
         let mut answer = std::mem::take(&mut self.answer);
-        let content = Answer::for_failure(failure, known).write(&mut answer);
+        let content = self.relay.answer(Answer::for_failure(failure, known), &mut answer);
         let may_try_again = known != Evidence::OutcomeUnknown;
         self.settle_fetch(fetch, &content, Cause::Failed(failure), Some(known), !may_try_again, now);
         self.answer = answer;
@@ -143,14 +145,14 @@ impl Proxy {
         now: Instant,
     ) {
         let mut answer = std::mem::take(&mut self.answer);
-        let content = refusal.write(&mut answer, &self.relay.parameters().identifier);
+        let content = self.relay.answer(refusal, &mut answer);
         self.answer(request, no_response, &content, Cause::Refused, None, now);
         self.answer = answer;
     }
 
     pub(crate) fn refuse_fetch(&mut self, fetch: &Fetch, refusal: Refusal, now: Instant) {
         let mut answer = std::mem::take(&mut self.answer);
-        let content = refusal.write(&mut answer, &self.relay.parameters().identifier);
+        let content = self.relay.answer(refusal, &mut answer);
         self.settle_fetch(fetch, &content, Cause::Refused, None, false, now);
         self.answer = answer;
     }
@@ -188,7 +190,7 @@ impl Proxy {
         }
         if self.downstream.respond(request, content, now) == Err(Refused::Unverified) {
             let mut short = Vec::new();
-            let content = Refusal::UNVERIFIED.write(&mut short, "");
+            let content = self.relay.answer(Refusal::UNVERIFIED, &mut short);
             self.journal.answered(request, &content, Cause::Withheld, evidence, now);
             let _ = self.downstream.respond(request, &content, now);
             return;
@@ -199,6 +201,12 @@ impl Proxy {
     pub(crate) fn alert(&mut self, alert: Alert) {
         self.journal.event(|| Event::Alert(alert));
     }
+}
+
+/// Whether further blocks of a response are to be fetched.
+fn has_more(content: &Content<'_>) -> bool {
+    let block = content.options.first(OptionNumber::BLOCK2).and_then(Block::parse);
+    block.is_some_and(|block| block.more)
 }
 
 /// What an exchange leaves to be said; without one nothing left.

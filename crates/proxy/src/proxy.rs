@@ -38,6 +38,8 @@ pub struct Proxy {
     pub(crate) draining: bool,
     pub(crate) answer_within: Option<Duration>,
     pub(crate) early_ack_after: Duration,
+    /// For Request-Tags.
+    pub(crate) random: fastrand::Rng,
     /// For what is known by resource.
     pub(crate) hasher: ahash::RandomState,
     /// The fetch of each open request, by the request's slot.
@@ -72,7 +74,8 @@ impl Proxy {
         let hasher = |number| seed.part(number).hasher();
         Self {
             limits: ClientLimits::new(parameters.relay.client_rate, hasher(4), limits.clients),
-            hints: Hints::new(limits.hints),
+            hints: Hints::new(hasher(9), limits.hints),
+            random: fastrand::Rng::with_seed(seed.part(10).word(0)),
             guards: Guards::new([hasher(5), hasher(6)]),
             loops: Loops::new(hasher(7)),
             hasher: hasher(8),
@@ -240,7 +243,7 @@ impl Proxy {
         let Some(&Some(id)) = self.fetches.get(request.slot as usize) else { return };
         let Some(fetch) = self.relay.fetch_mut(id).filter(|fetch| fetch.request == request) else { return };
         if let (Phase::Sent(origin, _), None) = (fetch.phase, fetch.mark) {
-            fetch.mark = Some(self.loops.enter(fetch.resource, origin.ip()));
+            fetch.mark = fetch.hint.map(|similar| self.loops.enter(similar, origin.ip()));
         }
     }
 }

@@ -4,12 +4,15 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use coapway_endpoint::{Gate, Peer, Received};
-use coapway_message::{Content, Evidence, ExchangeId, Failure, Token};
+use coapway_message::{Content, Evidence, ExchangeId, Failure, OptionNumber, OwnedContent, Token};
 use coapway_relay::{
     Decision, Destination, Fetch, FetchId, NoResponse, Phase, Plan, Refusal, Verdict, resource_key,
+    with_hop_limit, with_request_tag,
 };
 use coapway_time::Instant;
+use smallvec::SmallVec;
 
+use crate::alert::Alert;
 use crate::arrival::Arrival;
 use crate::cause::Cause;
 use crate::event::Event;
@@ -59,49 +62,65 @@ impl Proxy {
         let &Arrival { request, peer, .. } = arrival;
         let client = peer.remote.ip();
         let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        let mut decision = self.relay.decide(client, content, None, &mut scratch);
-        if !self.loops.is_empty()
-            && let Ok(Decision::Forward(plan)) = &decision
-            && self.loops.suspects(self.resource(plan), client)
-        {
-            // It may come round for ever, so each hop is told how many are left, and whoever sent it
-            // need not wait to hear of us.
-            self.downstream.acknowledge_early(request);
-            scratch.clear();
-            decision = self.relay.decide(client, content, Some(Loops::HOP_LIMIT), &mut scratch);
-        }
-        match decision {
-            Ok(Decision::Forward(plan)) => self.guard(arrival, content, &plan, now),
+        match self.relay.decide(client, content, &mut scratch) {
+            Ok(Decision::Forward(plan)) => self.complete(arrival, content, plan, now),
             Ok(Decision::Local(answer)) => {
                 self.answer(request, NoResponse::of(content), &answer, Cause::Local, None, now);
             }
-            Err(refusal) => self.refuse(request, NoResponse::of(content), refusal, now),
+            Err(refusal) => {
+                if refusal.is_loop() {
+                    self.alert(Alert::Loop { client: peer.remote });
+                }
+                self.refuse(request, NoResponse::of(content), refusal, now);
+            }
         }
         self.scratch = scratch;
     }
 
-    fn resource(&self, plan: &Plan<'_>) -> u64 {
-        resource_key(&self.hasher, (plan.upstream, &plan.destination, plan.method), &plan.content)
-    }
-
-    /// Answers a request that an earlier one has answered already: an origin that said when to come
-    /// back, or an equal POST where that is asked for.
-    fn guard(&mut self, arrival: &Arrival<'_>, content: &Content<'_>, plan: &Plan<'_>, now: Instant) {
+    /// Adds what the request gets on its way beside what the client gave it.
+    fn complete<'s>(&mut self, arrival: &Arrival<'_>, content: &Content<'_>, mut plan: Plan<'s>, now: Instant) {
         let &Arrival { request, peer, .. } = arrival;
-        let resource = self.resource(plan);
-        if !plan.oscore {
+        let similar = self.hints.key(&plan);
+        let mut added: [Vec<u8>; 2] = Default::default();
+        let [tagged, limited] = &mut added;
+        if self.upstreams.parameters(plan.upstream).post_guard == PostGuard::RequestTag {
+            let tag = self.random.u64(..).to_be_bytes();
+            plan = Plan { content: with_request_tag(&plan.content, &tag, tagged), ..plan };
+        }
+        if similar.is_some_and(|similar| self.loops.suspects(similar, peer.remote.ip())) {
+            // It may come round for ever, so each hop is told how many are left, and whoever sent it
+            // need not wait to hear of us.
+            self.downstream.acknowledge_early(request);
+            plan = Plan { content: with_hop_limit(&plan.content, Loops::HOP_LIMIT, limited), ..plan };
+        }
+        if let Some(similar) = similar.filter(|_| !self.hints.is_empty()) {
             let mut held = std::mem::take(&mut self.answer);
-            if let Some(answer) = self.hints.held(resource, now, &mut held) {
+            let answer = self.hints.held(similar, now, &mut held);
+            let is_held = answer.is_some();
+            if let Some(answer) = answer {
                 self.answer(request, plan.no_response, &answer, Cause::Held, None, now);
-                self.answer = held;
-                return;
             }
             self.answer = held;
+            if is_held {
+                return;
+            }
         }
+        self.guard(arrival, content, &plan, similar, now);
+    }
+
+    /// Answers a POST or PATCH that an equal one has answered already, where that is asked for.
+    fn guard(
+        &mut self,
+        arrival: &Arrival<'_>,
+        content: &Content<'_>,
+        plan: &Plan<'_>,
+        similar: Option<u64>,
+        now: Instant,
+    ) {
+        let &Arrival { request, peer, .. } = arrival;
         let parameters = self.upstreams.parameters(plan.upstream);
         if plan.method.is_idempotent() || parameters.post_guard != PostGuard::Fingerprint {
-            self.begin(arrival, content, plan, resource, now);
+            self.begin(arrival, content, plan, similar, now);
             return;
         }
         let until = now + parameters.post_guard_window;
@@ -109,14 +128,14 @@ impl Proxy {
         let waiter = Waiter { request, no_response: plan.no_response };
         match self.guards.find(fingerprint, waiter, now) {
             Known::New => {
-                if self.begin(arrival, content, plan, resource, now) {
+                if self.begin(arrival, content, plan, similar, now) {
                     self.guards.begin(fingerprint, request, until);
                 }
             }
             Known::Joined => {}
             Known::Full => self.refuse(request, plan.no_response, Refusal::OVERLOADED, now),
             Known::Answered(answer) => {
-                let answer = coapway_message::OwnedContent::from(answer);
+                let answer = OwnedContent::from(answer);
                 self.answer(request, plan.no_response, &answer.as_content(), Cause::Joined, None, now);
             }
         }
@@ -128,13 +147,16 @@ impl Proxy {
         arrival: &Arrival<'_>,
         content: &Content<'_>,
         plan: &Plan<'_>,
-        resource: u64,
+        similar: Option<u64>,
         now: Instant,
     ) -> bool {
         let &Arrival { request, peer, confirmable, token, .. } = arrival;
         let parameters = self.upstreams.parameters(plan.upstream);
         let max_wait = self.answer_within.map_or(parameters.max_wait, |limit| limit.min(parameters.max_wait));
-        let tagged = parameters.post_guard == PostGuard::RequestTag;
+        let is_tagged = parameters.post_guard == PostGuard::RequestTag
+            && plan.content.options.first(OptionNumber::REQUEST_TAG).is_some()
+            && !plan.block
+            && !plan.oscore;
         let preserves = parameters.token == TokenPolicy::Preserve && (4..=8).contains(&token.len());
         let fetch = self.relay.begin(Fetch {
             request,
@@ -149,13 +171,13 @@ impl Proxy {
             deadline: now + max_wait,
             evidence: Evidence::NotSent,
             phase: Phase::LookingUp,
-            resource,
-            block: plan.block,
-            is_oscore: plan.oscore,
-            is_reissuable: plan.reissuable || tagged && !plan.method.is_idempotent() && !plan.oscore,
+            reissuable: plan.reissuable || is_tagged,
+            hint: similar,
+            transfer: plan.block.then(|| resource_key(&self.hasher, &plan.destination, &plan.content)),
+            is_last_block: !plan.block1.is_some_and(|block| block.more),
             is_named: matches!(plan.destination, Destination::Name { .. }),
             token: preserves.then(|| Token::new(token)),
-            earlier: Vec::new(),
+            earlier: SmallVec::new(),
             mark: None,
         });
         let Some(fetch) = fetch else {
@@ -240,7 +262,11 @@ impl Proxy {
             Ok(Started::Queued) => self.relay.set_phase(fetch, Phase::Queued(origin)),
             Ok(Started::Sent(exchange)) => self.sent(fetch, origin, exchange, Duration::ZERO),
             // The exchange before is still listened to.
-            Err(_) if is_reissue => self.relay.resume(fetch, origin),
+            Err(_) if is_reissue => {
+                if let Some(known) = self.relay.fetch_mut(fetch) {
+                    known.earlier.pop();
+                }
+            }
             Err(failure) => self.fail(fetch, failure, now),
         }
         let is_late = |fastest| fastest > self.early_ack_after;
@@ -269,7 +295,7 @@ impl Proxy {
         let attempts = fetch.earlier.len() as u32 + 1;
         let most = self.upstreams.parameters(fetch.upstream).retry.max_attempts;
         if fetch.phase != Phase::Sent(origin, exchange)
-            || !fetch.is_reissuable
+            || !fetch.reissuable
             || !fetch.confirmable
             || attempts >= most
             || !self.upstreams.allows_reissue(origin, fetch.upstream, now)
@@ -277,12 +303,14 @@ impl Proxy {
             return;
         }
         let Some(content) = self.upstreams.sent_content(exchange) else { return };
-        self.relay.start_again(id, exchange);
+        if let Some(fetch) = self.relay.fetch_mut(id) {
+            fetch.earlier.push(exchange);
+        }
         self.send(id, origin, &content.as_content(), now);
     }
 }
 
 /// The block-wise transfer a fetch is part of.
 pub(crate) fn transfer(fetch: &Fetch) -> Option<Transfer> {
-    fetch.block.map(|_| Transfer { client: fetch.client, resource: fetch.resource })
+    fetch.transfer.map(|resource| Transfer { client: fetch.client, resource })
 }

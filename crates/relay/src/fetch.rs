@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
-use coapway_message::{Evidence, ExchangeId, Method};
+use coapway_message::{Evidence, ExchangeId, Method, Token};
 use coapway_time::{Instant, TimerId, Timers};
+use smallvec::SmallVec;
 
 use crate::admission::Admission;
 use crate::no_response::NoResponse;
@@ -51,6 +52,18 @@ pub struct Fetch {
     pub reissuable: bool,
     /// What its request has in common with similar ones, for [`Hints`](crate::Hints).
     pub hint: Option<u64>,
+    /// The block-wise transfer it is part of, by a keyed hash of its resource.
+    pub transfer: Option<u64>,
+    /// Whether its block is the last of the request's body.
+    pub is_last_block: bool,
+    /// Whether its origin was found by name.
+    pub is_named: bool,
+    /// The client's token, where the origin is to see it.
+    pub token: Option<Token>,
+    /// Exchanges of it that were not answered and still may be, while a later one is under way.
+    pub earlier: SmallVec<[ExchangeId; 1]>,
+    /// What marks it as unanswered for a while.
+    pub mark: Option<u64>,
     /// When the client's request came in.
     pub received: Instant,
     /// When it is answered at the latest.
@@ -145,6 +158,12 @@ mod tests {
             no_response: NoResponse::NONE,
             reissuable: true,
             hint: None,
+            transfer: None,
+            is_last_block: true,
+            is_named: false,
+            token: None,
+            earlier: SmallVec::new(),
+            mark: None,
             received: Instant::ZERO,
             deadline: Instant::ZERO + Duration::from_secs(seconds),
             evidence: Evidence::NotSent,

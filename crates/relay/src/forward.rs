@@ -3,6 +3,7 @@
 //! What is safe to forward passes byte for byte, known or not; an Unsafe option passes when it is
 //! listed here. Lists that need no change are handed on as they came.
 
+mod hop_limit;
 mod request;
 mod request_tag;
 mod response;
@@ -10,6 +11,7 @@ mod response;
 use coapway_message::OptionNumber;
 
 pub(crate) use request::{Request, Resource};
+pub use hop_limit::with_hop_limit;
 pub use request_tag::with_request_tag;
 pub use response::{Relayed, relay_response};
 

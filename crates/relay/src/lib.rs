@@ -32,7 +32,7 @@ pub use admission::{Admission, admit_address};
 pub use answer::{Answer, Fault, Refusal, Text};
 pub use block::Block;
 pub use fetch::{Fetch, FetchId, Phase};
-pub use forward::{Relayed, relay_response, with_request_tag};
+pub use forward::{Relayed, relay_response, with_hop_limit, with_request_tag};
 pub use hints::{HintCounters, Hints};
 pub use limits::{ClientLimits, LimitCounters, Verdict};
 pub use no_response::NoResponse;

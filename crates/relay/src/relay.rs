@@ -79,6 +79,11 @@ impl Relay {
         self.fetches.get(id)
     }
 
+    /// The same, to be changed.
+    pub fn fetch_mut(&mut self, id: FetchId) -> Option<&mut Fetch> {
+        self.fetches.get_mut(id)
+    }
+
     /// A fetch moved on.
     pub fn set_phase(&mut self, id: FetchId, phase: Phase) {
         if let Some(fetch) = self.fetches.get_mut(id) {
