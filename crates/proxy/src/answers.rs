@@ -50,8 +50,7 @@ impl Proxy {
             self.hints.note(similar, content, now);
         }
         let is_last = fetch.is_last_block && !has_more(content) || content.code.class() > 2;
-        if is_last && let Some(transfer) = transfer(fetch)
-        {
+        if is_last && let Some(transfer) = transfer(fetch) {
             self.upstreams.end_transfer(origin, fetch.upstream, &transfer, now);
         }
         self.settle_fetch(fetch, content, Cause::Origin, None, true, now);

@@ -96,7 +96,12 @@ impl Guards {
     }
 
     /// The fingerprint of what `client` asks of `upstream`.
-    pub(crate) fn fingerprint(&self, client: IpAddr, upstream: UpstreamId, content: &Content<'_>) -> Fingerprint {
+    pub(crate) fn fingerprint(
+        &self,
+        client: IpAddr,
+        upstream: UpstreamId,
+        content: &Content<'_>,
+    ) -> Fingerprint {
         let said = (client, upstream, content.code.0, content.options.as_encoded(), content.payload);
         let [one, other] = &self.hashers;
         Fingerprint(one.hash_one(said), other.hash_one(said))

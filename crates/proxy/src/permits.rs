@@ -54,7 +54,8 @@ impl Permits {
             return Some(Hindrance::Places);
         }
         if !order.confirmable {
-            let grace = last.map_or(parameters.transmission.ack_timeout, |last| (last * 3).max(parameters.rto.floor));
+            let grace =
+                last.map_or(parameters.transmission.ack_timeout, |last| (last * 3).max(parameters.rto.floor));
             if let Err(until) = self.probing.check(parameters.probing_rate, grace, now) {
                 return Some(Hindrance::Until(until));
             }

@@ -3,22 +3,21 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use coapway_endpoint::{Counters, Endpoint, Event as EndpointEvent, Local, Peer, Received, Seed, Trace};
-use coapway_message::{Content, Evidence, ExchangeId, Failure};
-use coapway_relay::{Answer, Destination, Fetch, FetchId, Phase, Plan, Refusal, Relay};
+use coapway_endpoint::{Counters, Endpoint, Event as EndpointEvent, Local, Peer, Seed};
+use coapway_message::{ExchangeId, Failure};
+use coapway_relay::{ClientLimits, FetchId, Hints, Phase, Relay};
 use coapway_time::Instant;
 
 use crate::alternatives::Alternatives;
-use crate::arrival::Arrival;
-use crate::cause::Cause;
 use crate::event::Event;
+use crate::guards::Guards;
 use crate::input::{Input, SocketRole};
 use crate::journal::{Journal, Listening};
-use crate::lookups::{Lookups, Resolution, Waiting};
-use crate::origin::Order;
+use crate::lookups::{Lookups, Waiting};
+use crate::loops::Loops;
 use crate::output::Output;
 use crate::parameters::Parameters;
-use crate::upstreams::{Progress, Started, Upstreams};
+use crate::upstreams::{Progress, Upstreams};
 
 /// A CoAP proxy without sockets and without a clock.
 ///

@@ -73,7 +73,8 @@ impl<T> FairQueue<T> {
     /// `client` has: a full queue makes room for those who use little of it.
     pub(crate) fn shed_for(&mut self, client: &SocketAddr) -> Option<T> {
         let own = self.lanes.get(client).map_or(0, VecDeque::len);
-        let longest = self.turns.iter().max_by_key(|other| self.lanes.get(*other).map_or(0, VecDeque::len))?;
+        let longest =
+            self.turns.iter().max_by_key(|other| self.lanes.get(*other).map_or(0, VecDeque::len))?;
         let lane = self.lanes.get_mut(longest).filter(|lane| lane.len() >= own + 2)?;
         self.waiting -= 1;
         lane.pop_back()

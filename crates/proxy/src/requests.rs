@@ -78,11 +78,12 @@ impl Proxy {
     }
 
     /// Adds what the request gets on its way beside what the client gave it.
-    fn complete<'s>(&mut self, arrival: &Arrival<'_>, content: &Content<'_>, mut plan: Plan<'s>, now: Instant) {
+    fn complete(&mut self, arrival: &Arrival<'_>, content: &Content<'_>, plan: Plan<'_>, now: Instant) {
         let &Arrival { request, peer, .. } = arrival;
         let similar = self.hints.key(&plan);
         let mut added: [Vec<u8>; 2] = Default::default();
         let [tagged, limited] = &mut added;
+        let mut plan = plan;
         if self.upstreams.parameters(plan.upstream).post_guard == PostGuard::RequestTag {
             let tag = self.random.u64(..).to_be_bytes();
             plan = Plan { content: with_request_tag(&plan.content, &tag, tagged), ..plan };
@@ -275,7 +276,13 @@ impl Proxy {
         }
     }
 
-    pub(crate) fn sent(&mut self, fetch: FetchId, origin: SocketAddr, exchange: ExchangeId, waited: Duration) {
+    pub(crate) fn sent(
+        &mut self,
+        fetch: FetchId,
+        origin: SocketAddr,
+        exchange: ExchangeId,
+        waited: Duration,
+    ) {
         let Some(request) = self.relay.fetch(fetch).map(|known| known.request) else { return };
         self.relay.set_phase(fetch, Phase::Sent(origin, exchange));
         self.journal.event(|| Event::Sent { request, origin });

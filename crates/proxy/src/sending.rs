@@ -102,15 +102,16 @@ impl Upstreams {
             let (address, window, last) = (origin.address, origin.window.size(), origin.round_trip.last());
             let mut until: Option<Instant> = None;
             let permits = &mut origin.permits;
-            let next =
-                origin.queue.pop(|queued| match permits.hindrance(&queued.order, parameters, window, last, now) {
+            let next = origin.queue.pop(|queued| {
+                match permits.hindrance(&queued.order, parameters, window, last, now) {
                     None => true,
                     Some(Hindrance::Places) => false,
                     Some(Hindrance::Until(at)) => {
                         until = Some(until.map_or(at, |earlier| earlier.min(at)));
                         false
                     }
-                });
+                }
+            });
             let Some((client, queued)) = next else {
                 if let Some(until) = until {
                     self.retry_at(index, until);
@@ -170,8 +171,7 @@ impl Upstreams {
                 .map(coapway_message::Token::as_bytes)
                 .filter(|token| self.endpoint.is_token_free(&peer, token, now)),
         };
-        let Ok(exchange) =
-            self.endpoint.send_request(peer, order.confirmable, token, content, schedule, now)
+        let Ok(exchange) = self.endpoint.send_request(peer, order.confirmable, token, content, schedule, now)
         else {
             return self.starve(index, now);
         };
@@ -199,7 +199,8 @@ impl Upstreams {
             self.outstanding.resize(slot + 1, None);
         }
         let client = order.client;
-        self.outstanding[slot] = Some(Outstanding { exchange, fetch, origin: index, client, in_window: true });
+        self.outstanding[slot] =
+            Some(Outstanding { exchange, fetch, origin: index, client, in_window: true });
         Attempt::Sent(exchange)
     }
 

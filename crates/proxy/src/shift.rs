@@ -105,7 +105,13 @@ mod tests {
     use super::*;
 
     /// Requests one second apart; each needs help with probability `share`.
-    fn run(shift: &mut Shift, random: &mut fastrand::Rng, from: u64, count: u64, share: f64) -> Vec<(u64, Change)> {
+    fn run(
+        shift: &mut Shift,
+        random: &mut fastrand::Rng,
+        from: u64,
+        count: u64,
+        share: f64,
+    ) -> Vec<(u64, Change)> {
         (from..from + count)
             .filter_map(|second| {
                 let now = Instant::ZERO + Duration::from_secs(second);

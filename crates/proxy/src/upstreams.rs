@@ -333,7 +333,13 @@ impl Upstreams {
     }
 
     /// The block-wise transfer with this origin is over.
-    pub(crate) fn end_transfer(&mut self, address: SocketAddr, upstream: UpstreamId, transfer: &Transfer, now: Instant) {
+    pub(crate) fn end_transfer(
+        &mut self,
+        address: SocketAddr,
+        upstream: UpstreamId,
+        transfer: &Transfer,
+        now: Instant,
+    ) {
         let Some(index) = self.origins.index(address, upstream) else { return };
         if let Some(origin) = self.origins.get_mut(index) {
             origin.permits.transfers.end(transfer);

@@ -10,8 +10,8 @@ mod response;
 
 use coapway_message::OptionNumber;
 
-pub(crate) use request::{Request, Resource};
 pub use hop_limit::with_hop_limit;
+pub(crate) use request::{Request, Resource};
 pub use request_tag::with_request_tag;
 pub use response::{Relayed, relay_response};
 
