@@ -19,8 +19,8 @@ impl Proxy {
             return;
         };
         let Some(fetch) = self.relay.finish(id) else { return };
-        self.wind_up(id, &fetch, Some(exchange), now);
-        let evidence = evidence(Failure::Unusable, Some(&trace));
+        let others = self.wind_up(id, &fetch, Some(exchange), now);
+        let evidence = others.max(evidence(Failure::Unusable, Some(&trace)));
         if self.journal.records() {
             self.journal.trace(fetch.request, trace);
         }
@@ -72,6 +72,7 @@ impl Proxy {
         }
         if failure == Failure::Unreachable
             && evidence != Evidence::OutcomeUnknown
+            && fetch.earlier.is_empty()
             && let Some((addresses, content)) = self.alternatives.take(id)
         {
             self.relay.start_over(id, evidence);
@@ -79,8 +80,8 @@ impl Proxy {
             return;
         }
         if let Some(fetch) = self.relay.finish(id) {
-            self.wind_up(id, &fetch, None, now);
-            self.answer_failure(&fetch, failure, evidence, now);
+            let others = self.wind_up(id, &fetch, None, now);
+            self.answer_failure(&fetch, failure, others.max(evidence), now);
         }
     }
 

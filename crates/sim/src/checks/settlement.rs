@@ -88,7 +88,7 @@ impl Settlement {
             Event::Repeated { request: Some(request) } => {
                 self.known(request, "repeated")?;
             }
-            Event::Repeated { request: None } | Event::Forwarded(_) => {}
+            Event::Repeated { request: None } | Event::Alert(_) | Event::Forwarded(_) => {}
         }
         Ok(())
     }
