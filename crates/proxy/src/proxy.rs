@@ -31,6 +31,8 @@ pub struct Proxy {
     lookups: Lookups,
     alternatives: Alternatives,
     journal: Journal,
+    /// Requests under way and separate responses under way, together.
+    most_under_way: usize,
     draining: bool,
     /// The options of the request or response being relayed.
     scratch: Vec<u8>,
@@ -66,6 +68,7 @@ impl Proxy {
             lookups: Lookups::new(limits.names, seed.part(3).hasher()),
             alternatives: Alternatives::default(),
             journal: Journal::new(listening),
+            most_under_way: limits.fetches,
             draining: false,
             scratch: Vec::new(),
             answer: Vec::new(),
@@ -209,6 +212,9 @@ impl Proxy {
 
     fn begin(&mut self, arrival: &Arrival<'_>, content: &Content<'_>, plan: &Plan<'_>, now: Instant) {
         let &Arrival { request, peer, confirmable, .. } = arrival;
+        if self.relay.len() + self.downstream.outstanding() >= self.most_under_way {
+            return self.overloaded(request, now);
+        }
         let fetch = self.relay.begin(Fetch {
             request,
             client: peer.remote,
@@ -222,14 +228,7 @@ impl Proxy {
             evidence: Evidence::NotSent,
             phase: Phase::LookingUp,
         });
-        let Some(fetch) = fetch else {
-            let answer = Answer::for_failure(Failure::Overloaded, Evidence::NotSent);
-            self.answer.clear();
-            let content = answer.write(&mut self.answer);
-            self.journal.answered(request, &content, Cause::Refused, Some(Evidence::NotSent), now);
-            let _ = self.downstream.respond(request, &content, now);
-            return;
-        };
+        let Some(fetch) = fetch else { return self.overloaded(request, now) };
         if self.journal.records() {
             let upstream = &self.relay.parameters().upstreams[plan.upstream.0 as usize].name;
             self.journal.draft(request, || arrival.record(content, upstream, plan, now));
@@ -426,6 +425,15 @@ impl Proxy {
         let content = Answer::for_failure(failure, evidence).write(&mut self.answer);
         self.journal.answered(fetch.request, &content, Cause::Failed(failure), Some(evidence), now);
         let _ = self.downstream.respond(fetch.request, &content, now);
+    }
+
+    /// One more is too many.
+    fn overloaded(&mut self, request: ExchangeId, now: Instant) {
+        let answer = Answer::for_failure(Failure::Overloaded, Evidence::NotSent);
+        self.answer.clear();
+        let content = answer.write(&mut self.answer);
+        self.journal.answered(request, &content, Cause::Refused, Some(Evidence::NotSent), now);
+        let _ = self.downstream.respond(request, &content, now);
     }
 
     fn refuse(&mut self, request: ExchangeId, refusal: Refusal, now: Instant) {
