@@ -34,6 +34,8 @@ pub struct Proxy {
     pub(crate) guards: Guards,
     pub(crate) loops: Loops,
     pub(crate) journal: Journal,
+    /// Requests under way and separate responses under way, together.
+    pub(crate) most_under_way: usize,
     pub(crate) draining: bool,
     pub(crate) answer_within: Option<Duration>,
     pub(crate) early_ack_after: Duration,
@@ -87,6 +89,7 @@ impl Proxy {
             lookups: Lookups::new(limits.names, seed.part(3).hasher()),
             alternatives: Alternatives::default(),
             journal: Journal::new(listening),
+            most_under_way: limits.fetches,
             draining: false,
             scratch: Vec::new(),
             answer: Vec::new(),

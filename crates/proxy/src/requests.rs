@@ -152,6 +152,10 @@ impl Proxy {
         now: Instant,
     ) -> bool {
         let &Arrival { request, peer, confirmable, token, .. } = arrival;
+        if self.relay.len() + self.downstream.outstanding() >= self.most_under_way {
+            self.refuse(request, plan.no_response, Refusal::OVERLOADED, now);
+            return false;
+        }
         let parameters = self.upstreams.parameters(plan.upstream);
         let max_wait = self.answer_within.map_or(parameters.max_wait, |limit| limit.min(parameters.max_wait));
         let is_tagged = parameters.post_guard == PostGuard::RequestTag

@@ -235,8 +235,13 @@ impl Endpoint {
     }
 
     /// Lets everything happen whose time has come at `now`.
+    ///
+    /// After a late wake that may be a copy of every message under way. They leave in portions, so
+    /// that they never stand in memory all at once: [`Endpoint::poll_timeout`] is over until all left.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some(deadline) = self.timers.expire(now) {
+        while self.outbox.len() + self.events.len() < AT_ONCE
+            && let Some(deadline) = self.timers.expire(now)
+        {
             match deadline {
                 Deadline::Acknowledge(exchange) => self.acknowledge_early(exchange),
                 Deadline::Transmission(exchange) => self.wait_is_over(exchange, now),
@@ -409,6 +414,9 @@ impl Endpoint {
         );
     }
 }
+
+/// So many datagrams and events one wake brings.
+const AT_ONCE: usize = 256;
 
 /// A slot keeps this much of its buffer for the next message.
 const KEPT_BUFFER: usize = 256;
