@@ -87,6 +87,7 @@ impl Config {
                 own: self.listen.clone(),
                 own_addresses: Vec::new(),
                 own_names: Vec::new(),
+                insert_hop_limit: None,
                 identifier: self.settings.process.values.identifier.0.as_str().into(),
                 trusted: self.settings.clients.values.trusted.0.clone(),
                 client_rate: self.settings.limits.values.client_rate,

@@ -23,7 +23,7 @@ use crate::origin::Order;
 use crate::parameters::{PostGuard, TokenPolicy};
 use crate::proxy::Proxy;
 use crate::transfers::Transfer;
-use crate::upstreams::Started;
+use crate::upstreams::Standing;
 
 impl Proxy {
     pub(crate) fn handle_downstream(&mut self, peer: Peer, bytes: &[u8], truncated: bool, now: Instant) {
@@ -262,20 +262,23 @@ impl Proxy {
             token: known.token.clone().filter(|_| !is_reissue),
             is_reissue,
         };
-        let started = self.upstreams.start(fetch, upstream, origin, order, content, now);
-        match started {
-            Ok(Started::Queued) => self.relay.set_phase(fetch, Phase::Queued(origin)),
-            Ok(Started::Sent(exchange)) => self.sent(fetch, origin, exchange, Duration::ZERO),
+        let started = match self.upstreams.start(fetch, upstream, origin, order, content, now) {
+            Ok(started) => started,
             // The exchange before is still listened to.
             Err(_) if is_reissue => {
                 if let Some(known) = self.relay.fetch_mut(fetch) {
                     known.earlier.pop();
                 }
+                return;
             }
-            Err(failure) => self.fail(fetch, failure, now),
+            Err(failure) => return self.fail(fetch, failure, now),
+        };
+        match started.standing {
+            Standing::Queued => self.relay.set_phase(fetch, Phase::Queued(origin)),
+            Standing::Sent(exchange) => self.sent(fetch, origin, exchange, Duration::ZERO),
         }
-        let is_late = |fastest| fastest > self.early_ack_after;
-        if confirmable && self.upstreams.fastest_answer(origin, upstream).is_some_and(is_late) {
+        // What cannot be answered in time anyway need not wait to be acknowledged.
+        if confirmable && started.answered_after.is_some_and(|after| after > self.early_ack_after) {
             self.downstream.acknowledge_early(request);
         }
     }

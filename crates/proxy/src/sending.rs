@@ -12,7 +12,7 @@ use crate::input::SocketRole;
 use crate::origin::{ORIGIN_LIFETIME, Order, Queued};
 use crate::parameters::{TokenPolicy, UpstreamParameters};
 use crate::permits::Hindrance;
-use crate::upstreams::{Deadline, Outstanding, Progress, Started, Upstreams};
+use crate::upstreams::{Deadline, Outstanding, Progress, Standing, Started, Upstreams};
 
 /// Short of Message IDs, an origin's queue is tried again after this.
 const MESSAGE_ID_PAUSE: Duration = Duration::from_millis(100);
@@ -48,12 +48,15 @@ impl Upstreams {
             self.origins.find_or_add(address, upstream, parameters, now).ok_or(Failure::Overloaded)?;
         let most = parameters.queue;
         let Some(origin) = self.origins.get_mut(index) else { return Err(Failure::Overloaded) };
+        let rounds = origin.queue.len() as u32 / origin.window.size();
+        let answered_after = origin.responses.fastest().map(|fastest| fastest * (rounds + 1));
+        let started = |standing| Ok(Started { standing, answered_after });
         if origin.queue.is_empty() && origin.window.is_open() {
             let (window, last) = (origin.window.size(), origin.round_trip.last());
             match origin.permits.hindrance(&order, parameters, window, last, now) {
                 None => match self.send(index, fetch, &order, content, now) {
-                    Attempt::Sent(exchange) => return Ok(Started::Sent(exchange)),
-                    Attempt::TooLate => return Ok(Started::Queued),
+                    Attempt::Sent(exchange) => return started(Standing::Sent(exchange)),
+                    Attempt::TooLate => return started(Standing::Queued),
                     Attempt::NoMessageId => {}
                 },
                 Some(Hindrance::Until(until)) => self.retry_at(index, until),
@@ -69,7 +72,7 @@ impl Upstreams {
         let client = order.client;
         let queued = Queued { fetch, order, content: (*content).into(), since: now };
         origin.queue.push(client, queued);
-        Ok(Started::Queued)
+        started(Standing::Queued)
     }
 
     /// Has the queue of an origin looked at again, then.
@@ -162,7 +165,8 @@ impl Upstreams {
             return self.starve(index, now);
         };
         let timeout = origin.round_trip.timeout(left, now);
-        let schedule = schedule(parameters, order, timeout, last.unwrap_or_default(), now);
+        let derived = self.derived.get(origin.upstream.0 as usize).unwrap_or(&self.derived[0]);
+        let schedule = schedule(parameters, derived, order, timeout, last.unwrap_or_default());
         let token = match parameters.token {
             TokenPolicy::Fresh => None,
             TokenPolicy::Preserve => order
@@ -220,26 +224,45 @@ const fn number(peer: &Peer) -> u32 {
     }
 }
 
+/// What follows from the parameters of an upstream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Derived {
+    span: Duration,
+    lifetime: Duration,
+}
+
+impl Derived {
+    /// A learned timeout may be longer than the configured one; what an origin relies on is the
+    /// protocol's own span and lifetime (R-USR-19).
+    pub(crate) fn of(parameters: &UpstreamParameters) -> Self {
+        let (transmission, protocol) = (parameters.transmission, TransmissionParameters::default());
+        Self {
+            span: transmission.max_transmit_span().max(protocol.max_transmit_span()),
+            lifetime: transmission.exchange_lifetime().max(protocol.exchange_lifetime()),
+        }
+    }
+}
+
 /// When the copies of one request may leave.
 fn schedule(
     parameters: &UpstreamParameters,
+    derived: &Derived,
     order: &Order,
     timeout: Duration,
     learned: Duration,
-    now: Instant,
 ) -> Schedule {
+    let transmission = &parameters.transmission;
     let max_retransmit = parameters.max_retransmit(order.idempotent);
-    let protocol = TransmissionParameters::default();
-    let guarded = max_retransmit < parameters.transmission.max_retransmit;
+    let guarded = max_retransmit < transmission.max_retransmit;
     Schedule {
         timeout: if guarded { timeout.max(UpstreamParameters::NON_IDEMPOTENT_TIMEOUT) } else { timeout },
+        random_factor: transmission.ack_random_factor,
+        jitter: transmission.retry_jitter,
         max_retransmit,
+        span: derived.span,
+        stretch: Duration::ZERO,
         last_copy_before: order.deadline - learned,
         deadline: order.deadline,
-        // A learned timeout may be longer than the configured one; what an origin relies on is the
-        // protocol's own span and lifetime (R-USR-19).
-        span: parameters.transmission.max_transmit_span().max(protocol.max_transmit_span()),
-        lifetime: parameters.transmission.exchange_lifetime().max(protocol.exchange_lifetime()),
-        ..Schedule::new(&parameters.transmission, now)
+        lifetime: derived.lifetime,
     }
 }

@@ -17,12 +17,21 @@ use crate::budget::Budget;
 use crate::origin::ORIGIN_LIFETIME;
 use crate::origins::Origins;
 use crate::parameters::UpstreamParameters;
+use crate::sending::Derived;
 use crate::shift::Change;
 use crate::transfers::Transfer;
 
 /// What became of a fetch that was handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Started {
+pub(crate) struct Started {
+    pub(crate) standing: Standing,
+    /// How soon it is answered at best; `None` while too little is known.
+    pub(crate) answered_after: Option<Duration>,
+}
+
+/// Where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
     /// It left.
     Sent(ExchangeId),
     /// It waits for its turn.
@@ -68,6 +77,7 @@ pub(crate) struct Outstanding {
 pub(crate) struct Upstreams {
     pub(crate) endpoint: Endpoint,
     pub(crate) parameters: Vec<UpstreamParameters>,
+    pub(crate) derived: Vec<Derived>,
     pub(crate) origins: Origins,
     pub(crate) outstanding: Vec<Option<Outstanding>>,
     pub(crate) timers: Timers<Deadline>,
@@ -88,6 +98,7 @@ impl Upstreams {
                 seed.part(10),
             ),
             budget: Budget::new(&parameters.first().copied().unwrap_or_default().retry, Instant::ZERO),
+            derived: parameters.iter().map(Derived::of).collect(),
             parameters,
             origins: Origins::new(most_origins, seed.part(11).hasher(), seed.part(12).hasher()),
             outstanding: Vec::new(),
@@ -323,13 +334,6 @@ impl Upstreams {
         let all = self.parameters[0].retry;
         let Some(origin) = self.origins.find_mut(origin, upstream) else { return false };
         origin.budget.allows(&retry, now) && self.budget.allows(&all, now)
-    }
-
-    /// How soon a request handed over now is answered at best; `None` while too little is known.
-    pub(crate) fn fastest_answer(&self, origin: SocketAddr, upstream: UpstreamId) -> Option<Duration> {
-        let origin = self.origins.find(origin, upstream)?;
-        let rounds = origin.queue.len() as u32 / origin.window.size().max(1);
-        Some(origin.responses.fastest()? * (rounds + 1))
     }
 
     /// The block-wise transfer with this origin is over.
