@@ -39,6 +39,7 @@ pub mod output;
 pub mod parameters;
 pub mod proxy;
 pub mod record;
+pub mod refusals;
 
 pub use alert::Alert;
 pub use cause::Cause;
@@ -49,3 +50,4 @@ pub use output::Output;
 pub use parameters::{Limits, Parameters, PostGuard, RetryParameters, TokenPolicy, UpstreamParameters};
 pub use proxy::{Occupancy, Proxy};
 pub use record::Record;
+pub use refusals::Refusals;

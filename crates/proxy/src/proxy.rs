@@ -128,6 +128,7 @@ impl Proxy {
                 }
                 self.upstreams.handle_timeout(now);
                 self.downstream.handle_timeout(now);
+                self.journal.handle_timeout(now);
             }
         }
         self.settle(now);
@@ -154,8 +155,12 @@ impl Proxy {
         if let Some(event) = self.journal.poll() {
             return Output::Event(event);
         }
-        let until =
-            [self.relay.poll_timeout(), self.upstreams.poll_timeout(), self.downstream.poll_timeout()];
+        let until = [
+            self.relay.poll_timeout(),
+            self.upstreams.poll_timeout(),
+            self.downstream.poll_timeout(),
+            self.journal.poll_timeout(),
+        ];
         Output::Wait { until: until.into_iter().flatten().min() }
     }
 
