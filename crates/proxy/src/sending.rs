@@ -51,14 +51,18 @@ impl Upstreams {
         let rounds = origin.queue.len() as u32 / origin.window.size();
         let answered_after = origin.responses.fastest().map(|fastest| fastest * (rounds + 1));
         let started = |standing| Ok(Started { standing, answered_after });
-        if origin.queue.is_empty() && origin.window.is_open() {
+        let mut has_its_turn = false;
+        if origin.window.is_open() && !origin.is_starved {
             let (window, last) = (origin.window.size(), origin.round_trip.last());
+            let is_first = origin.queue.is_empty();
             match origin.permits.hindrance(&order, parameters, window, last, now) {
-                None => match self.send(index, fetch, &order, content, now) {
+                None if is_first => match self.send(index, fetch, &order, content, now) {
                     Attempt::Sent(exchange) => return started(Standing::Sent(exchange)),
                     Attempt::TooLate => return started(Standing::Queued),
                     Attempt::NoMessageId => {}
                 },
+                // Those before it wait for what does not concern it, or for the pump.
+                None => has_its_turn = true,
                 Some(Hindrance::Until(until)) => self.retry_at(index, until),
                 Some(Hindrance::Places) => {}
             }
@@ -72,6 +76,9 @@ impl Upstreams {
         let client = order.client;
         let queued = Queued { fetch, order, content: (*content).into(), since: now };
         origin.queue.push(client, queued);
+        if has_its_turn {
+            self.pump(index, now);
+        }
         started(Standing::Queued)
     }
 
