@@ -20,8 +20,9 @@ pub(crate) struct Loops {
 }
 
 impl Loops {
-    /// Two hops of the default of 16 are behind a request that came round (RFC 8768 §3).
-    pub(crate) const HOP_LIMIT: u8 = 14;
+    /// Four hops of the default of 16 are behind a request that came round a circle of two before it
+    /// was suspected (RFC 8768 §3).
+    pub(crate) const HOP_LIMIT: u8 = 12;
 
     pub(crate) fn new(hasher: RandomState) -> Self {
         Self { marks: HashMap::with_hasher(hasher.clone()), hasher }
