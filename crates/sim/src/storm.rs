@@ -70,6 +70,14 @@ impl std::ops::AddAssign for Tally {
 }
 
 impl Tally {
+    /// What was counted, in words.
+    pub fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let Self { asked, succeeded, refused } = *self;
+        [("requests asked", asked), ("answered 2.xx", succeeded), ("answered otherwise", refused)]
+            .into_iter()
+            .map(|(what, count)| (what, count as u64))
+    }
+
     /// Counts what clients saw.
     pub fn of(world: &World) -> Self {
         let mut tally = Self::default();
