@@ -115,6 +115,10 @@ impl Peers {
                 message(MessageType::Acknowledgement, Code::EMPTY, head.message_id, &[], &[]);
             post.send(ROUND_TRIP, client, LISTENER, acknowledgement);
         }
+        // Asked only to be remembered.
+        if head.token.is_empty() {
+            return;
+        }
         let answer = number(head.token).and_then(|number| self.answers.get_mut(number as usize));
         match answer {
             Some(answer @ None) => {
