@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use coapway_endpoint::{Counters, Endpoint, Event as EndpointEvent, Local, Peer, Received, Seed, Trace};
+use coapway_endpoint::{
+    Counters, Endpoint, Event as EndpointEvent, Gate, Local, Peer, Received, Seed, Trace,
+};
 use coapway_message::{Content, Evidence, ExchangeId, Failure};
 use coapway_relay::{Answer, Destination, Fetch, FetchId, Phase, Plan, Refusal, Relay};
 use coapway_time::Instant;
@@ -170,7 +172,7 @@ impl Proxy {
     }
 
     fn handle_downstream(&mut self, peer: Peer, bytes: &[u8], truncated: bool, now: Instant) {
-        match self.downstream.handle_datagram(peer, bytes, now) {
+        match self.downstream.handle_datagram(peer, bytes, now, || Gate::Take) {
             Received::Nothing | Received::Response { .. } => {}
             Received::Request { exchange, confirmable, message_id, token, content } => {
                 let arrival = Arrival { request: exchange, peer, confirmable, message_id, token };
@@ -372,6 +374,7 @@ impl Proxy {
                 // We send no requests to clients.
                 EndpointEvent::Acknowledged { .. }
                 | EndpointEvent::Retransmitted { .. }
+                | EndpointEvent::Exhausted { .. }
                 | EndpointEvent::Failed { .. }
                 | EndpointEvent::Alive { .. } => {}
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use coapway_endpoint::datagram::congestion::Loss;
 use coapway_endpoint::{
-    DuplicatesParameters, Endpoint, EndpointParameters, Event, Peer, Received, Schedule, Seed, Trace,
+    DuplicatesParameters, Endpoint, EndpointParameters, Event, Gate, Peer, Received, Schedule, Seed, Trace,
     TransmissionParameters, Transmit,
 };
 use coapway_message::{Content, ExchangeId, Failure};
@@ -182,7 +182,7 @@ impl Upstreams {
         bytes: &'d [u8],
         now: Instant,
     ) -> Option<(FetchId, Content<'d>, Trace)> {
-        match self.endpoint.handle_datagram(peer, bytes, now) {
+        match self.endpoint.handle_datagram(peer, bytes, now, || Gate::Take) {
             Received::Nothing => None,
             Received::Request { exchange, .. } => {
                 // Call-home is not there yet: nobody sends requests to these ports.
@@ -274,6 +274,7 @@ impl Upstreams {
                 self.pump(outstanding.origin, now);
             }
             Event::Alive { .. }
+            | Event::Exhausted { .. }
             | Event::EmptyAckSent { .. }
             | Event::Repeated { .. }
             | Event::Delivered { .. } => {}
@@ -389,7 +390,8 @@ impl Upstreams {
         };
         let timeout = origin.round_trip.timeout(left, now);
         let schedule = schedule(parameters, order, timeout, learned, now);
-        let Ok(exchange) = self.endpoint.send_request(peer, order.confirmable, content, schedule, now) else {
+        let Ok(exchange) = self.endpoint.send_request(peer, order.confirmable, None, content, schedule, now)
+        else {
             return Attempt::NoMessageId;
         };
         origin.window.start();
