@@ -108,6 +108,7 @@ fn failure(events: &[Event]) -> Option<(Failure, &Trace)> {
         | Event::Delivered { .. }
         | Event::Acknowledged { .. }
         | Event::Retransmitted { .. }
+        | Event::Exhausted { .. }
         | Event::Alive { .. } => None,
     })
 }
