@@ -32,7 +32,7 @@ fn max_age_is_explicit_and_zero_where_no_limit_of_ours_was_met() {
     let content = Answer::for_failure(Failure::TimedOut, Evidence::NotSent).write("coapway", &mut scratch);
     assert_eq!(content.options.as_encoded(), [0xD0, 0x01]);
     for refusal in [Refusal::OVERLOADED, Refusal::DRAINING, Refusal::TOO_FAST] {
-        let content = refusal.write("coapway", &mut scratch);
+        let content = Answer::from(refusal).write("coapway", &mut scratch);
         assert_eq!(content.options.uint(OptionNumber::MAX_AGE), Some(RETRY_AFTER));
         assert_eq!(content.options.iter().count(), 1);
     }
@@ -41,26 +41,35 @@ fn max_age_is_explicit_and_zero_where_no_limit_of_ours_was_met() {
 #[test]
 fn only_server_errors_say_that_nothing_left() {
     let mut scratch = Vec::new();
-    assert_eq!(text(&Refusal::TARGET.write("coapway", &mut scratch)), "not-sent: target not allowed");
     assert_eq!(
-        text(&Refusal::scheme(Scheme::Coaps).write("coapway", &mut scratch)),
+        text(&Answer::from(Refusal::TARGET).write("coapway", &mut scratch)),
+        "not-sent: target not allowed"
+    );
+    assert_eq!(
+        text(&Answer::from(Refusal::scheme(Scheme::Coaps)).write("coapway", &mut scratch)),
         "not-sent: scheme coaps not supported"
     );
     assert_eq!(
-        text(&Refusal::MULTICAST.write("coapway", &mut scratch)),
+        text(&Answer::from(Refusal::MULTICAST).write("coapway", &mut scratch)),
         "not-sent: multicast is not forwarded"
     );
-    assert_eq!(text(&Refusal::METHOD.write("coapway", &mut scratch)), "method not supported");
+    assert_eq!(text(&Answer::from(Refusal::METHOD).write("coapway", &mut scratch)), "method not supported");
     assert_eq!(
-        text(&Refusal::option(OptionNumber(65003)).write("coapway", &mut scratch)),
+        text(
+            &Answer::from(Refusal::option(OptionNumber(65003), Fault::Unknown))
+                .write("coapway", &mut scratch)
+        ),
         "option 65003 not supported here"
     );
-    assert_eq!(text(&Refusal::uri(UriError::Fragment).write("coapway", &mut scratch)), "Proxy-Uri: fragment");
+    assert_eq!(
+        text(&Answer::from(Refusal::uri(UriError::Fragment)).write("coapway", &mut scratch)),
+        "Proxy-Uri: fragment"
+    );
 }
 
 #[test]
 fn a_reached_hop_limit_carries_our_identifier_alone() {
     let mut scratch = Vec::new();
-    let content = Refusal::HOP_LIMIT_REACHED.write("coapway", &mut scratch);
+    let content = Answer::from(Refusal::HOP_LIMIT_REACHED).write("coapway", &mut scratch);
     assert_eq!((content.code, text(&content)), (Code::HOP_LIMIT_REACHED, "coapway".to_owned()));
 }

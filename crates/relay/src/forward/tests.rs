@@ -1,7 +1,9 @@
-use coapway_message::OwnedContent;
+use coapway_message::uri::Uri;
+use coapway_message::{Code, Content, Failure, Method, Options, OptionsWriter, OwnedContent};
 
 use super::*;
-use crate::parameters::UpstreamId;
+use crate::answer::Refusal;
+use crate::parameters::{Parameters, Route, UpstreamId};
 
 type List<'a> = &'a [(u16, &'a [u8])];
 
@@ -25,7 +27,8 @@ fn forwarded(method: Method, list: List<'_>) -> Result<Vec<(u16, Vec<u8>)>, Refu
     let content = content(method.code(), list, b"");
     let mut scratch = Vec::new();
     let request = Request::check(method, &content.as_content())?;
-    let content = request.rewrite(None, Resource::Asked { skip: 0 }, &mut scratch)?;
+    request.may_be_forwarded()?;
+    let content = request.rewrite(None, Resource::Asked { skip: 0 }, None, &mut scratch)?;
     Ok(listed(&content.options))
 }
 
@@ -34,61 +37,70 @@ fn requests_follow_the_option_table() {
     enum Fate {
         Pass,
         Drop,
-        Refuse,
+        Refuse(Fault),
+        Reject(Refusal),
     }
-    use Fate::{Drop, Pass, Refuse};
+    use Fate::{Drop, Pass, Refuse, Reject};
+    use Fault::{Empty, Misplaced, TooLong, Unknown};
     use Method::{Delete, Fetch, Get, Patch, Post, Put};
     let one_to_nine: &[u8] = b"123456789";
     for (method, number, value, fate) in [
         (Get, 1, &b"etag"[..], Pass),
         (Get, 1, one_to_nine, Pass),
         (Get, 3, b"h", Drop),
-        (Get, 3, b"", Refuse),
-        (Get, 3, &[b'h'; 256], Refuse),
+        (Get, 3, b"", Refuse(Empty)),
+        (Get, 3, &[b'h'; 256], Refuse(TooLong)),
         (Get, 4, b"etag", Pass),
         (Get, 4, one_to_nine, Pass),
         (Put, 5, b"", Pass),
         (Get, 6, b"", Drop),
         (Fetch, 6, &[1], Drop),
-        (Get, 6, &[1, 2, 3, 4], Refuse),
-        (Put, 6, b"", Refuse),
-        (Post, 6, b"", Refuse),
-        (Delete, 6, b"", Refuse),
+        (Get, 6, &[1, 2, 3, 4], Refuse(TooLong)),
+        (Put, 6, b"", Refuse(Misplaced)),
+        (Post, 6, b"", Refuse(Misplaced)),
+        (Delete, 6, b"", Refuse(Misplaced)),
         (Get, 7, &[0x16, 0x33], Drop),
-        (Get, 7, &[0, 0x16, 0x33], Refuse),
+        (Get, 7, &[0, 0x16, 0x33], Refuse(TooLong)),
         (Get, 8, b"x", Pass),
         (Get, 9, &[9; 20], Pass),
         (Get, 11, b"a", Pass),
         (Get, 11, b"", Pass),
-        (Get, 11, b".", Refuse),
-        (Get, 11, b"..", Refuse),
+        (Get, 11, b".", Reject(Refusal::DOT_SEGMENT)),
+        (Get, 11, b"..", Reject(Refusal::DOT_SEGMENT)),
         (Get, 11, b"...", Pass),
-        (Get, 11, &[b'a'; 256], Refuse),
+        (Get, 11, &[b'a'; 256], Refuse(TooLong)),
         (Get, 12, &[50], Pass),
         (Post, 12, &[50], Pass),
         (Get, 13, &[1], Pass),
-        (Get, 14, &[60], Refuse),
+        (Get, 14, &[60], Refuse(Misplaced)),
         (Get, 15, b"..", Pass),
-        (Get, 15, &[b'a'; 256], Refuse),
+        (Get, 15, &[b'a'; 256], Refuse(TooLong)),
         (Get, 17, &[50], Pass),
-        (Get, 19, &[0], Refuse),
+        (Get, 19, &[0], Refuse(Unknown)),
         (Get, 20, b"x", Pass),
         (Get, 21, b"", Pass),
         (Get, 23, &[2], Pass),
-        (Get, 23, &[0; 4], Refuse),
+        (Get, 23, &[7], Reject(Refusal::BLOCK_SIZE)),
+        (Get, 23, &[0; 4], Refuse(TooLong)),
         (Post, 27, &[8], Pass),
+        (Post, 27, &[15], Reject(Refusal::BLOCK_SIZE)),
+        (Put, 27, &[0; 4], Refuse(TooLong)),
+        (Get, 27, &[8], Refuse(Misplaced)),
+        (Delete, 27, &[8], Refuse(Misplaced)),
         (Get, 28, b"", Pass),
-        (Get, 31, &[0], Refuse),
+        (Get, 31, &[0], Refuse(Unknown)),
         (Post, 60, &[1, 0], Pass),
-        (Get, 235, b"x", Refuse),
-        (Get, 239, b"x", Refuse),
+        (Get, 235, b"x", Refuse(Unknown)),
+        (Get, 239, b"x", Refuse(Unknown)),
         (Get, 252, b"echo", Pass),
-        (Get, 258, &[26], Refuse),
+        (Get, 258, &[26], Drop),
+        (Post, 258, b"", Drop),
+        (Get, 258, &[26, 0], Refuse(TooLong)),
         (Patch, 292, b"tag", Pass),
         (Get, 65000, b"x", Pass),
         (Get, 65001, b"x", Pass),
-        (Get, 65002, b"x", Refuse),
-        (Get, 65003, b"x", Refuse),
+        (Get, 65002, b"x", Refuse(Unknown)),
+        (Get, 65003, b"x", Refuse(Unknown)),
         (Get, 65020, b"x", Pass),
         (Get, 65021, &[0; 300], Pass),
     ] {
@@ -96,8 +108,8 @@ fn requests_follow_the_option_table() {
         let expected = match fate {
             Pass => Ok(owned(&[(number, value)])),
             Drop => Ok(vec![]),
-            Refuse if matches!(value, b"." | b"..") => Err(Refusal::DOT_SEGMENT),
-            Refuse => Err(Refusal::option(OptionNumber(number))),
+            Refuse(fault) => Err(Refusal::option(OptionNumber(number), fault)),
+            Reject(refusal) => Err(refusal),
         };
         assert_eq!(result, expected, "{} {number} {value:02x?}", method.name());
     }
@@ -105,9 +117,10 @@ fn requests_follow_the_option_table() {
 
 #[test]
 fn surplus_options_are_refused_when_unsafe_and_pass_when_safe() {
-    for number in [3, 6, 7, 23, 27] {
-        let refusal = Refusal::option(OptionNumber(number));
-        assert_eq!(forwarded(Method::Get, &[(number, b"1"), (number, b"1")]), Err(refusal), "{number}");
+    for number in [3, 6, 7, 23, 27, 258] {
+        let refusal = Refusal::option(OptionNumber(number), Fault::Repeated);
+        let method = if number == 27 { Method::Put } else { Method::Get };
+        assert_eq!(forwarded(method, &[(number, b"1"), (number, b"1")]), Err(refusal), "{number}");
     }
     for number in [5, 12, 17, 60, 252, 65000] {
         let list: List<'_> = &[(number, b"1"), (number, b"2")];
@@ -145,7 +158,7 @@ fn an_unchanged_list_is_handed_on_without_a_copy() {
     let content = content(Code::POST, &[(11, b"a"), (12, &[50]), (65001, b"x")], b"payload");
     let mut scratch = Vec::new();
     let request = Request::check(Method::Post, &content.as_content()).expect("fine");
-    let result = request.rewrite(None, Resource::Asked { skip: 0 }, &mut scratch).expect("fine");
+    let result = request.rewrite(None, Resource::Asked { skip: 0 }, None, &mut scratch).expect("fine");
     assert_eq!(result, content.as_content());
     assert!(std::ptr::eq(result.options.as_encoded(), content.as_content().options.as_encoded()));
     assert_eq!(scratch.capacity(), 0);
@@ -159,7 +172,7 @@ fn the_target_is_written_where_its_options_belong() {
     let uri = Uri::parse("coap://New/a%2Fb/?c&d=%26").expect("a URI");
     let mut scratch = Vec::new();
     let request = Request::check(Method::Put, &content.as_content()).expect("fine");
-    let result = request.rewrite(Some("new"), Resource::Named(&uri), &mut scratch).expect("fine");
+    let result = request.rewrite(Some("new"), Resource::Named(&uri), None, &mut scratch).expect("fine");
     let expected: List<'_> = &[
         (1, b"m"),
         (3, b"new"),
@@ -181,7 +194,8 @@ fn a_payload_without_meaning_stays_behind() {
         let request = Request::check(method, &content.as_content()).expect("fine");
         for host in [None, Some("h")] {
             let mut scratch = Vec::new();
-            let result = request.rewrite(host, Resource::Asked { skip: 0 }, &mut scratch).expect("fine");
+            let result =
+                request.rewrite(host, Resource::Asked { skip: 0 }, None, &mut scratch).expect("fine");
             assert_eq!(!result.payload.is_empty(), method.has_payload(), "{}", method.name());
         }
     }
@@ -197,7 +211,7 @@ fn parameters(strip: bool) -> Parameters {
 
 fn relayed(strip: bool, content: &OwnedContent) -> Result<OwnedContent, Failure> {
     relay_response(&parameters(strip), Some(0), &content.as_content(), &mut Vec::new())
-        .map(OwnedContent::from)
+        .map(|relayed| relayed.content.into())
 }
 
 #[test]
@@ -221,6 +235,8 @@ fn responses_follow_the_option_table() {
         (20, b"..", true),
         (23, &[2], true),
         (23, &[0; 4], false),
+        (23, &[7], false),
+        (27, &[0x17], false),
         (27, &[2], true),
         (35, b"coap://h", false),
         (39, b"coap", false),
@@ -243,7 +259,8 @@ fn responses_follow_the_option_table() {
 fn an_unchanged_response_is_handed_on_without_a_copy() {
     let content = content(Code::CONTENT, &[(4, b"e"), (12, &[50]), (65001, b"x")], b"payload");
     let (parameters, mut scratch) = (parameters(true), Vec::new());
-    let result = relay_response(&parameters, Some(0), &content.as_content(), &mut scratch).expect("fine");
+    let result =
+        relay_response(&parameters, Some(0), &content.as_content(), &mut scratch).expect("fine").content;
     assert!(std::ptr::eq(result.options.as_encoded(), content.as_content().options.as_encoded()));
     assert_eq!(result, content.as_content());
     assert_eq!(scratch.capacity(), 0);
@@ -286,7 +303,7 @@ fn a_location_is_put_behind_the_route_it_was_stripped_of() {
     assert_eq!(listed(&result.as_content().options), owned(expected));
     assert_eq!(relayed(false, &created), Ok(created.clone()));
     let forward = relay_response(&parameters(true), None, &created.as_content(), &mut Vec::new())
-        .map(OwnedContent::from);
+        .map(|relayed| relayed.content.into());
     assert_eq!(forward, Ok(created));
     // A query alone is resolved against the URI the client used.
     let query_only = content(Code::CREATED, &[(20, b"q")], b"");

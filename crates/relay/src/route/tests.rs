@@ -35,7 +35,10 @@ fn sent(upstream: u32, destination: &str, route: Option<usize>, options: List<'_
 fn get(parameters: &Parameters, list: List<'_>) -> Result<Sent, Refusal> {
     let content = content(Code::GET, list);
     let mut scratch = vec![0xFF; 3];
-    let plan = decide(parameters, CLIENT, &content.as_content(), &mut scratch)?;
+    let plan = match decide(parameters, CLIENT, &content.as_content(), &mut scratch)? {
+        Decision::Forward(plan) => plan,
+        Decision::Local(content) => panic!("served here: {content:?}"),
+    };
     let destination = match plan.destination {
         Destination::Address(address) => address.to_string(),
         Destination::Name { host, port } => format!("{host}:{port}"),
@@ -143,13 +146,13 @@ fn a_malformed_proxy_uri_is_a_bad_option() {
         assert_eq!(Refusal::uri(error).code, Code::BAD_OPTION);
     }
     assert_eq!(get(&open(), &[(35, b"coap://\xFF/")]), Err(Refusal::uri(UriError::Syntax)));
-    let refusal = Refusal::option(OptionNumber::PROXY_URI);
-    for length in [0, 1035] {
+    let refusal = |fault| Refusal::option(OptionNumber::PROXY_URI, fault);
+    for (length, fault) in [(0, Fault::Empty), (1035, Fault::TooLong)] {
         let uri =
             &b"coap://h/".iter().copied().chain(std::iter::repeat(b'/')).take(length).collect::<Vec<_>>();
-        assert_eq!(get(&open(), &[(35, uri)]), Err(refusal), "{length}");
+        assert_eq!(get(&open(), &[(35, uri)]), Err(refusal(fault)), "{length}");
     }
-    assert_eq!(get(&open(), &[(35, b"coap://h"), (35, b"coap://i")]), Err(refusal));
+    assert_eq!(get(&open(), &[(35, b"coap://h"), (35, b"coap://i")]), Err(refusal(Fault::Repeated)));
 }
 
 #[test]
@@ -174,10 +177,19 @@ fn a_request_to_ourselves_is_local() {
 
 #[test]
 fn a_local_request_with_an_unknown_critical_option_is_a_bad_one() {
-    assert_eq!(get(&open(), &[(11, b"x"), (65001, b"")]), Err(Refusal::option(OptionNumber(65001))));
+    assert_eq!(
+        get(&open(), &[(11, b"x"), (65001, b"")]),
+        Err(Refusal::option(OptionNumber(65001), Fault::Unknown))
+    );
     assert_eq!(get(&open(), &[(11, b"x"), (65000, b"")]), Err(Refusal::NOT_FOUND));
-    assert_eq!(get(&open(), &[(5, b""), (5, b""), (11, b"x")]), Err(Refusal::option(OptionNumber(5))));
-    assert_eq!(get(&open(), &[(9, b""), (11, b"x")]), Err(Refusal::option(OptionNumber::OSCORE)));
+    assert_eq!(
+        get(&open(), &[(5, b""), (5, b""), (11, b"x")]),
+        Err(Refusal::option(OptionNumber(5), Fault::Repeated))
+    );
+    assert_eq!(
+        get(&open(), &[(9, b""), (11, b"x")]),
+        Err(Refusal::option(OptionNumber::OSCORE, Fault::Unknown))
+    );
 }
 
 #[test]
@@ -260,7 +272,7 @@ fn a_route_without_an_origin_leads_nowhere() {
 #[test]
 fn an_abbreviated_path_is_not_sent_past_routes_that_look_at_paths() {
     let list: List<'_> = &[(13, &[0])];
-    assert_eq!(get(&reverse_only(), list), Err(Refusal::option(OptionNumber(13))));
+    assert_eq!(get(&reverse_only(), list), Err(Refusal::option(OptionNumber(13), Fault::Unknown)));
     let everything = parameters(Forward::Off, vec![route(None, &[], 1, true)]);
     assert_eq!(get(&everything, list), sent(1, "10.1.2.3:5700", Some(0), list));
     let forward: List<'_> = &[(3, b"10.0.0.1"), (13, &[0]), (39, b"coap")];
@@ -328,7 +340,8 @@ proptest! {
         let borrowed: Vec<_> = list.iter().map(|(number, value)| (*number, &value[..])).collect();
         let content = content(Code(code), &borrowed);
         let mut scratch = Vec::new();
-        let Ok(plan) = decide(&parameters, CLIENT, &content.as_content(), &mut scratch) else { return Ok(()) };
+        let decision = decide(&parameters, CLIENT, &content.as_content(), &mut scratch);
+        let Ok(Decision::Forward(plan)) = decision else { return Ok(()) };
 
         let (options, rest) = Options::parse(plan.content.options.as_encoded()).expect("what we write is valid");
         prop_assert!(rest.is_empty());
