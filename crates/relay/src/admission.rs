@@ -177,8 +177,8 @@ fn is_own_listener(parameters: &Parameters, address: SocketAddr) -> bool {
     let ip = address.ip().to_canonical();
     parameters.own.iter().any(|own| {
         let listens_at = own.ip().to_canonical();
-        let means_us = ip.is_loopback() || ip.is_unspecified() || is_own_address(parameters, ip);
-        own.port() == address.port() && (listens_at == ip || listens_at.is_unspecified() && means_us)
+        let means_us = || ip.is_loopback() || ip.is_unspecified() || is_own_address(parameters, ip);
+        own.port() == address.port() && (listens_at == ip || listens_at.is_unspecified() && means_us())
     })
 }
 

@@ -59,7 +59,8 @@ pub(crate) fn serve<'s>(
         return Ok(compose(Code::VALID, &[], scratch));
     }
     let wants_size = options.first(OptionNumber::SIZE2).is_some();
-    content(&links, etag, request.block2, wants_size, scratch)
+    let asked = options.first(OptionNumber::BLOCK2).and_then(Block::parse);
+    content(&links, etag, asked, wants_size, scratch)
 }
 
 /// The representation, or the block of it that was asked for.

@@ -14,6 +14,12 @@ fn content(code: Code, list: List<'_>, payload: &[u8]) -> OwnedContent {
     Content { code, options: writer.finish(), payload }.into()
 }
 
+fn checked(method: Method, content: &OwnedContent) -> Request<'_> {
+    let mut request = Request::new(method, &content.as_content());
+    request.check().expect("fine");
+    request
+}
+
 fn listed(options: &Options<'_>) -> Vec<(u16, Vec<u8>)> {
     options.iter().map(|(number, value)| (number.0, value.to_vec())).collect()
 }
@@ -26,7 +32,9 @@ fn owned(list: List<'_>) -> Vec<(u16, Vec<u8>)> {
 fn forwarded(method: Method, list: List<'_>) -> Result<Vec<(u16, Vec<u8>)>, Refusal> {
     let content = content(method.code(), list, b"");
     let mut scratch = Vec::new();
-    let request = Request::check(method, &content.as_content())?;
+    let content = content.as_content();
+    let mut request = Request::new(method, &content);
+    request.check()?;
     request.may_be_forwarded()?;
     let content = request.rewrite(None, Resource::Asked { skip: 0 }, None, &mut scratch)?;
     Ok(listed(&content.options))
@@ -157,7 +165,7 @@ fn hop_limit_counts_down_and_ends() {
 fn an_unchanged_list_is_handed_on_without_a_copy() {
     let content = content(Code::POST, &[(11, b"a"), (12, &[50]), (65001, b"x")], b"payload");
     let mut scratch = Vec::new();
-    let request = Request::check(Method::Post, &content.as_content()).expect("fine");
+    let request = checked(Method::Post, &content);
     let result = request.rewrite(None, Resource::Asked { skip: 0 }, None, &mut scratch).expect("fine");
     assert_eq!(result, content.as_content());
     assert!(std::ptr::eq(result.options.as_encoded(), content.as_content().options.as_encoded()));
@@ -171,7 +179,7 @@ fn the_target_is_written_where_its_options_belong() {
     let content = content(Code::PUT, list, b"");
     let uri = Uri::parse("coap://New/a%2Fb/?c&d=%26").expect("a URI");
     let mut scratch = Vec::new();
-    let request = Request::check(Method::Put, &content.as_content()).expect("fine");
+    let request = checked(Method::Put, &content);
     let result = request.rewrite(Some("new"), Resource::Named(&uri), None, &mut scratch).expect("fine");
     let expected: List<'_> = &[
         (1, b"m"),
@@ -191,7 +199,7 @@ fn the_target_is_written_where_its_options_belong() {
 fn a_payload_without_meaning_stays_behind() {
     for method in Method::ALL {
         let content = content(method.code(), &[(11, b"a")], b"payload");
-        let request = Request::check(method, &content.as_content()).expect("fine");
+        let request = checked(method, &content);
         for host in [None, Some("h")] {
             let mut scratch = Vec::new();
             let result =
