@@ -37,6 +37,10 @@ macro_rules! refusals {
                 pub const $name: Self =
                     Self { code: Code::$code, max_age: $max_age, text: Text::Words($text) };
             )*
+
+            /// Those with fixed words.
+            #[cfg(test)]
+            const FIXED: &[Self] = &[$(Self::$name),*];
         }
     };
 }
@@ -162,7 +166,9 @@ impl Answer {
         scratch.push(PAYLOAD_MARKER);
         let written = match self.text {
             Text::Identifier => scratch.write_all(identifier.as_bytes()),
-            text => write!(scratch, "{evidence}{separator}{text}"),
+            text @ (Text::Words(_) | Text::Option(..) | Text::Scheme(_) | Text::Uri(_)) => {
+                write!(scratch, "{evidence}{separator}{text}")
+            }
         };
         written.expect("a Vec takes every byte");
         finish(self.code, options, scratch)

@@ -153,8 +153,72 @@ fn named_upstreams_are_exempt_and_recognised() {
 
 #[test]
 fn addresses_a_translator_may_lead_anywhere_are_not_open() {
-    for address in ["[::127.0.0.1]:5801", "[64:ff9b::7f00:1]:5801", "[64:ff9b::a01:203]:5683"] {
+    for address in [
+        "[::127.0.0.1]:5801",
+        "[64:ff9b::7f00:1]:5801",
+        "[64:ff9b::a01:203]:5683",
+        "[64:ff9b:1::7f00:1]:5801",
+        "[::ffff:0:127.0.0.1]:5801",
+        "[2002:7f00:1::1]:5801",
+    ] {
         assert_eq!(target(&open(), address), Err(Refusal::TARGET), "{address}");
     }
     assert_eq!(target(&listed(&["64:ff9b::/96"]), "[64:ff9b::a01:203]:5683"), Ok(UpstreamId::DEFAULT));
+}
+
+#[test]
+fn loopback_and_trusted_networks_are_verified() {
+    let mut parameters = Parameters::default();
+    let verified = |parameters: &Parameters, text: &str| {
+        is_verified(parameters, text.parse().unwrap_or_else(|e| panic!("{text}: {e}")))
+    };
+    for client in ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"] {
+        assert!(verified(&parameters, client), "{client}");
+    }
+    let clients = ["10.1.2.3", "::ffff:10.1.2.3", "2001:db8::1"];
+    assert!(!clients.iter().any(|client| verified(&parameters, client)));
+    parameters.trusted = ["10.0.0.0/8", "2001:db8::/32"].map(|text| text.parse().expect("a network")).into();
+    assert!(clients.iter().all(|client| verified(&parameters, client)));
+    assert!(!verified(&parameters, "11.1.2.3") && !verified(&parameters, "2001:db9::1"));
+}
+
+#[test]
+fn broadcast_is_reached_only_when_listed_by_itself() {
+    let broadcast = "255.255.255.255:7000";
+    assert_eq!(target(&open(), broadcast), Err(Refusal::TARGET));
+    assert_eq!(target(&listed(&["255.0.0.0/8"]), broadcast), Err(Refusal::TARGET));
+    assert!(target(&listed(&["255.255.255.255"]), broadcast).is_ok());
+    assert_eq!(found(&open(), "name", broadcast), Err(Refusal::TARGET));
+}
+
+#[test]
+fn a_name_that_leads_to_a_group_is_not_implemented() {
+    for parameters in [open(), listed(&["name", "0.0.0.0/0", "::/0"])] {
+        for group in ["224.0.1.187:5683", "[ff02::fd]:5683", "[ff05::fd]:5683", "[::ffff:239.1.1.1]:5683"] {
+            assert_eq!(found(&parameters, "name", group), Err(Refusal::MULTICAST), "{group}");
+        }
+    }
+    assert_eq!(Refusal::MULTICAST.code, coapway_message::Code::NOT_IMPLEMENTED);
+}
+
+#[test]
+fn ports_of_other_protocols_are_out_of_reach_without_being_listed() {
+    for port in [1, 22, 53, 80, 123, 161, 443, 1023] {
+        let text = format!("192.0.2.1:{port}");
+        assert_eq!(target(&open(), &text), Err(Refusal::TARGET), "{text}");
+        assert_eq!(target(&listed(&["192.0.2.0/24"]), &text), Err(Refusal::TARGET), "{text}");
+        assert!(target(&listed(&[&text]), &text).is_ok(), "{text}");
+    }
+    for port in [1024, 5683, 5684, 65535] {
+        assert!(target(&open(), &format!("192.0.2.1:{port}")).is_ok(), "{port}");
+    }
+}
+
+#[test]
+fn forwarding_is_off_by_default() {
+    let closed = Parameters::default();
+    assert_eq!(admit_client(&closed, [127, 0, 0, 1].into()), Err(Refusal::FORWARDING));
+    for text in ["192.0.2.1", "127.0.0.1", "name", "[2001:db8::1]"] {
+        assert_eq!(target(&closed, text), Err(Refusal::TARGET), "{text}");
+    }
 }

@@ -333,3 +333,153 @@ fn a_relayed_hop_limit_error_names_us_first() {
         assert_eq!(result, content(Code::HOP_LIMIT_REACHED, &options, expected));
     }
 }
+
+#[test]
+fn a_missing_hop_limit_is_inserted_where_that_is_asked() {
+    let forwarded = |list: List<'_>, insert| {
+        let content = content(Code::GET, list, b"");
+        let mut scratch = Vec::new();
+        checked(Method::Get, &content)
+            .rewrite(None, Resource::Asked { skip: 0 }, insert, &mut scratch)
+            .map(|content| listed(&content.options))
+    };
+    let list: List<'_> = &[(11, b"a"), (15, b"q"), (17, b""), (60, b"")];
+    let with: List<'_> = &[(11, b"a"), (15, b"q"), (16, &[16]), (17, b""), (60, b"")];
+    assert_eq!(forwarded(list, Some(16)), Ok(owned(with)));
+    assert_eq!(forwarded(list, None), Ok(owned(list)));
+    assert_eq!(forwarded(list, Some(0)), Ok(owned(list)), "0 is no Hop-Limit");
+    assert_eq!(forwarded(&[], Some(16)), Ok(owned(&[(16, &[16])])));
+    assert_eq!(forwarded(&[(16, &[3])], Some(16)), Ok(owned(&[(16, &[2])])));
+    assert_eq!(forwarded(&[(16, &[1])], Some(16)), Err(Refusal::HOP_LIMIT_REACHED));
+}
+
+#[test]
+fn a_request_is_issued_anew_only_when_that_changes_nothing() {
+    let reissuable =
+        |method: Method, list: List<'_>| checked(method, &content(method.code(), list, b"")).is_reissuable();
+    for method in Method::ALL {
+        assert_eq!(reissuable(method, &[(11, b"a"), (17, b"")]), method.is_idempotent(), "{}", method.name());
+    }
+    for number in [1, 5, 9, 27, 252] {
+        assert!(!reissuable(Method::Put, &[(number, b"")]), "{number}");
+    }
+    for number in [4, 12, 23, 60, 258, 292, 65001] {
+        assert!(reissuable(Method::Put, &[(number, b"")]), "{number}");
+    }
+    assert!(!reissuable(Method::Get, &[(6, b"")]));
+}
+
+#[test]
+fn a_request_tag_is_added_where_it_belongs() {
+    let tagged = |code: Code, list: List<'_>| {
+        let content = content(code, list, b"payload");
+        let mut scratch = vec![1; 5];
+        let tagged = with_request_tag(&content.as_content(), b"tag", &mut scratch);
+        assert_eq!((tagged.code, tagged.payload), (code, &b"payload"[..]));
+        listed(&tagged.options)
+    };
+    let tag: (u16, &[u8]) = (292, b"tag");
+    for code in [Code::POST, Code::PATCH] {
+        assert_eq!(tagged(code, &[]), owned(&[tag]));
+        assert_eq!(tagged(code, &[(11, b"a"), (60, b"")]), owned(&[(11, b"a"), (60, b""), tag]));
+        let list: List<'_> = &[(291, b"x"), tag, (65000, b"y")];
+        assert_eq!(tagged(code, &[(291, b"x"), (65000, b"y")]), owned(list));
+    }
+    for list in [&[(292, &b""[..])][..], &[(27, &[8])], &[(9, b"")]] {
+        assert_eq!(
+            tagged(Code::POST, list),
+            owned(list),
+            "it has one, is a block, or is another method inside"
+        );
+    }
+    for code in [Code::GET, Code::PUT, Code::DELETE, Code::FETCH, Code::IPATCH] {
+        assert_eq!(tagged(code, &[(11, b"a")]), owned(&[(11, b"a")]), "{code}");
+    }
+}
+
+#[test]
+fn our_own_identifier_in_a_hop_limit_error_tells_of_a_loop() {
+    let is_loop = |code: Code, list: List<'_>, payload: &[u8]| {
+        let content = content(code, list, payload);
+        relay_response(&parameters(true), None, &content.as_content(), &mut Vec::new()).expect("fine").is_loop
+    };
+    for payload in [&b"coapway"[..], b"p2 coapway", b"coapway p2", b"p2 coapway p3"] {
+        assert!(is_loop(Code::HOP_LIMIT_REACHED, &[], payload));
+        assert!(!is_loop(Code::GATEWAY_TIMEOUT, &[], payload));
+        assert!(!is_loop(Code::HOP_LIMIT_REACHED, &[(12, &[60])], payload));
+    }
+    for payload in [&b""[..], b"p2", b"coapway2", b"a-coapway", b"COAPWAY"] {
+        assert!(!is_loop(Code::HOP_LIMIT_REACHED, &[], payload));
+    }
+}
+
+#[test]
+fn the_identifier_of_a_relayed_hop_limit_error_is_the_configured_one() {
+    let relayed = |identifier: &str, payload: &[u8]| {
+        let parameters = Parameters { identifier: identifier.into(), ..parameters(true) };
+        let content = content(Code::HOP_LIMIT_REACHED, &[], payload);
+        let mut scratch = Vec::new();
+        let relayed = relay_response(&parameters, None, &content.as_content(), &mut scratch).expect("fine");
+        relayed.content.payload.to_vec()
+    };
+    assert_eq!(relayed("edge-7", b"p2"), b"edge-7 p2");
+    assert_eq!(relayed("", b"p2"), b"p2");
+    let (fits, does_not) = (vec![b'x'; 1017], vec![b'x'; 1018]);
+    assert_eq!(relayed("edge-7", &fits).len(), 1024);
+    assert_eq!(relayed("edge-7", &does_not), does_not);
+}
+
+#[test]
+fn diagnostics_and_problem_details_stay_as_they_are() {
+    for (code, list, payload) in [
+        (Code::NOT_FOUND, &[][..], &b"no such thing"[..]),
+        (Code::BAD_REQUEST, &[(12, &[1, 1])], b"\xA1"),
+        (Code::new(4, 31), &[(14, &[9])], b"text"),
+        (Code::new(5, 9), &[(12, &[60])], b"cbor"),
+        (Code::new(2, 27), &[(12, &[50])], b"{}"),
+        (Code::TOO_MANY_REQUESTS, &[(14, &[20])], b"slow down"),
+        (Code::CONFLICT, &[], b""),
+        (Code::UNPROCESSABLE_ENTITY, &[(12, &[60])], b"x"),
+        (Code::CONTENT, &[(4, b"a"), (4, b"b"), (12, &[50]), (12, &[60])], b"twice"),
+        (Code::UNAUTHORIZED, &[(252, b"echo")], b""),
+        (Code::UNAUTHORIZED, &[(9, b""), (14, b"")], b"protected"),
+    ] as [(Code, List<'_>, &[u8]); 11]
+    {
+        let response = content(code, list, payload);
+        assert_eq!(relayed(true, &response), Ok(response.clone()), "{code}");
+    }
+}
+
+/// With the ciphertext of RFC 8613 Appendix C.4.
+#[test]
+fn protected_messages_pass_untouched() {
+    let ciphertext = b"\x61\x2f\x10\x92\xf1\x77\x6f\x1c\x16\x68\xb3\x82\x5e";
+    for method in [Method::Post, Method::Fetch] {
+        let request = content(method.code(), &[(3, b"localhost"), (9, b"\x09\x14")], ciphertext);
+        let request = checked(method, &request);
+        assert!(request.is_oscore && !request.is_reissuable());
+        let mut scratch = Vec::new();
+        let sent = request.rewrite(None, Resource::Asked { skip: 0 }, None, &mut scratch).expect("fine");
+        assert_eq!(listed(&sent.options), owned(&[(9, b"\x09\x14")]));
+        assert_eq!(sent.payload, ciphertext);
+    }
+    for code in [Code::CHANGED, Code::CONTENT, Code::HOP_LIMIT_REACHED] {
+        let response = content(code, &[(9, b"")], ciphertext);
+        assert_eq!(relayed(true, &response), Ok(response.clone()));
+    }
+}
+
+#[test]
+fn a_location_makes_sense_from_where_the_client_asked() {
+    let located = |strip: bool, list: List<'_>| {
+        listed(&relayed(strip, &content(Code::CREATED, list, b"")).expect("fine").as_content().options)
+    };
+    let with_query: List<'_> = &[(8, b"new"), (20, b"v=1"), (20, b"w")];
+    let behind: List<'_> = &[(8, b"r1"), (8, b"x/y"), (8, b"new"), (20, b"v=1"), (20, b"w")];
+    assert_eq!(located(true, with_query), owned(behind));
+    assert_eq!(located(false, behind), owned(behind), "the origin knows the whole path");
+    assert_eq!(located(true, &[(20, b"v=1")]), owned(&[(20, b"v=1")]), "relative to the request");
+    assert_eq!(located(true, &[]), owned(&[]));
+    let changed = content(Code::CHANGED, with_query, b"");
+    assert_eq!(relayed(true, &changed), Ok(changed.clone()), "only 2.01 has a location");
+}

@@ -304,6 +304,231 @@ fn a_loop_ends_where_the_hop_limit_does() {
     assert_eq!(get(&open(), &[(11, b"x"), (16, &[1])]), Err(Refusal::NOT_FOUND), "a local answer is no hop");
 }
 
+fn planned(code: Code, list: List<'_>) -> (NoResponse, bool, bool, Option<Block>, bool) {
+    let everything = parameters(Forward::Off, vec![route(None, &[], 1, true)]);
+    let content = content(code, list);
+    let mut scratch = Vec::new();
+    match decide(&everything, CLIENT, &content.as_content(), &mut scratch) {
+        Ok(Decision::Forward(plan)) => {
+            (plan.no_response, plan.reissuable, plan.block, plan.block1, plan.oscore)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_plan_says_what_kind_of_request_it_is() {
+    let plain = (NoResponse::NONE, true, false, None, false);
+    assert_eq!(planned(Code::GET, &[(11, b"x")]), plain);
+    let block = Block { num: 1, more: true, szx: 2 };
+    let upload = (NoResponse::NONE, false, true, Some(block), false);
+    assert_eq!(planned(Code::PUT, &[(27, &[0x1A])]), upload);
+    for value in [&[][..], &[0x06], &[0x16]] {
+        assert_eq!(planned(Code::GET, &[(23, value)]), (NoResponse::NONE, true, true, None, false));
+    }
+    assert_eq!(planned(Code::POST, &[(9, b"")]), (NoResponse::NONE, false, false, None, true));
+    let (no_response, ..) = planned(Code::GET, &[(258, &[26])]);
+    assert!(no_response.suppresses(Code::CONTENT) && no_response.suppresses(Code::GATEWAY_TIMEOUT));
+    let (no_response, ..) = planned(Code::GET, &[(258, &[2])]);
+    assert!(no_response.suppresses(Code::CONTENT) && !no_response.suppresses(Code::NOT_FOUND));
+}
+
+#[test]
+fn a_malformed_block_is_refused_before_anything_leaves() {
+    for (code, number) in [(Code::GET, 23), (Code::PUT, 23), (Code::PUT, 27)] {
+        for uri in [&[][..], &[(35, &b"coap://h/x"[..])]] {
+            let refused = |value: &[u8]| {
+                let mut list = uri.to_vec();
+                list.push((number, value));
+                list.sort_by_key(|(number, _)| *number);
+                let content = content(code, &list);
+                decide(&open(), CLIENT, &content.as_content(), &mut Vec::new())
+                    .map(|_| ())
+                    .expect_err("refused")
+            };
+            assert_eq!(refused(&[0x07]), Refusal::BLOCK_SIZE);
+            assert_eq!(refused(&[0; 4]), Refusal::option(OptionNumber(number), Fault::TooLong));
+        }
+    }
+    assert_eq!(Refusal::BLOCK_SIZE.code, Code::BAD_REQUEST);
+}
+
+#[test]
+fn the_client_hears_of_a_no_response_that_is_malformed() {
+    for list in [&[(258, &[26, 26][..])][..], &[(258, &[26]), (258, &[26])]] {
+        let refusal = get(&open(), &[&[(35, &b"coap://h/x"[..])], list].concat()).expect_err("refused");
+        assert_eq!(refusal.code, Code::BAD_OPTION);
+        assert!(!NoResponse::of(&content(Code::GET, list).as_content()).suppresses(refusal.code));
+    }
+    let wanted = content(Code::GET, &[(258, &[26]), (65003, b"")]);
+    assert!(NoResponse::of(&wanted.as_content()).suppresses(Code::BAD_OPTION));
+}
+
+#[test]
+fn paths_and_queries_are_taken_apart_by_the_rules() {
+    for (uri, path, query) in [
+        ("coap://10.0.0.1", &[][..], &[][..]),
+        ("coap://10.0.0.1/", &[], &[]),
+        ("coap://10.0.0.1/foo", &["foo"], &[]),
+        ("coap://10.0.0.1/foo/", &["foo", ""], &[]),
+        ("coap://10.0.0.1//", &["", ""], &[]),
+        ("coap://10.0.0.1///", &["", "", ""], &[]),
+        ("coap://10.0.0.1/a//b/", &["a", "", "b", ""], &[]),
+        ("coap://10.0.0.1/x?", &["x"], &[""]),
+        ("coap://10.0.0.1/x?&x", &["x"], &["", "x"]),
+        ("coap://10.0.0.1/x?b&a&b", &["x"], &["b", "a", "b"]),
+        ("coap://10.0.0.1/a%252Fb?c%26d", &["a%2Fb"], &["c&d"]),
+    ] as [(&str, &[&str], &[&str]); 11]
+    {
+        let path = path.iter().map(|segment| (11, segment.as_bytes()));
+        let options: Vec<_> = path.chain(query.iter().map(|item| (15, item.as_bytes()))).collect();
+        assert_eq!(by_uri(&open(), uri), sent(0, "10.0.0.1:5683", None, &options), "{uri}");
+    }
+}
+
+#[test]
+fn long_uris_are_sent_whole_or_refused() {
+    let long = format!("coap://10.0.0.1{}", "/a".repeat(509));
+    assert_eq!(long.len(), 1033);
+    let segments = by_uri(&open(), &format!("{long}/")).expect("1034 bytes").options;
+    assert_eq!(segments.len(), 510);
+    let too_long = Refusal::option(OptionNumber::PROXY_URI, Fault::TooLong);
+    assert_eq!(by_uri(&open(), &format!("{long}/a")), Err(too_long));
+    let segment = |length| by_uri(&open(), &format!("coap://10.0.0.1/{}", "%41".repeat(length)));
+    assert_eq!(segment(255).expect("255 bytes").options, [(11, vec![b'A'; 255])]);
+    assert_eq!(segment(256), Err(Refusal::uri(UriError::SegmentTooLong)));
+}
+
+#[test]
+fn an_ipv6_literal_needs_its_brackets() {
+    assert_eq!(
+        by_uri(&open(), "coap://[2001:db8::1]:7001/a"),
+        sent(0, "[2001:db8::1]:7001", None, &[(11, b"a")])
+    );
+    for uri in ["coap://2001:db8::1/a", "coap://::1:7001/a", "coap://[::1/a", "coap://::1]/a"] {
+        assert_eq!(by_uri(&open(), uri).expect_err(uri).code, Code::BAD_OPTION, "{uri}");
+    }
+}
+
+#[test]
+fn secure_targets_are_not_asked_for_in_the_clear() {
+    for uri in ["coaps://h/x", "https://h/x", "coaps+tcp://h/x", "coaps+ws://h/x", "http://h/x"] {
+        assert_eq!(by_uri(&open(), uri).expect_err(uri).code, Code::PROXYING_NOT_SUPPORTED, "{uri}");
+    }
+    for scheme in ["coaps", "https", "COAPS"] {
+        let list: List<'_> = &[(3, b"h"), (39, scheme.as_bytes())];
+        assert_eq!(get(&open(), list).expect_err(scheme).code, Code::PROXYING_NOT_SUPPORTED, "{scheme}");
+    }
+}
+
+/// The origin serves `/admin` and the route offers only `/open`.
+#[test]
+fn no_spelling_of_a_path_that_is_not_offered_leads_there() {
+    let offered = parameters(Forward::Off, vec![route(None, &["open"], 1, false)]);
+    let paths: &[&[&str]] = &[
+        &["admin"],
+        &["", "admin"],
+        &["", "", "admin"],
+        &["admin", ""],
+        &["Admin"],
+        &["ADMIN"],
+        &["%61dmin"],
+        &["%2fadmin"],
+        &["/admin"],
+        &["open/../admin"],
+        &["open/admin"],
+        &["open%2f..%2fadmin"],
+        &["open", "..", "admin"],
+        &["open", ".", "admin"],
+        &["open", "%2e%2e", "admin"],
+        &["open", "%2E%2E", "admin"],
+        &["open", "../admin"],
+        &["open", "", "", "admin"],
+        &[".", "admin"],
+        &["..", "admin"],
+        &["opened", "admin"],
+        &["", "open", "..", "admin"],
+        &["ad\u{ff4d}in"],
+        &["admin\0"],
+    ];
+    for path in paths {
+        let list: Vec<_> = path.iter().map(|segment| (11, segment.as_bytes())).collect();
+        match get(&offered, &list) {
+            Err(refusal) => assert!(matches!(refusal, Refusal::NOT_FOUND | Refusal::DOT_SEGMENT), "{path:?}"),
+            Ok(seen) => assert!(seen.options == owned(&list) && path[0] == "open", "{path:?}"),
+        }
+    }
+    for uri in [
+        "coap://proxy/admin",
+        "coap://proxy/open/../admin",
+        "coap://proxy/open/%2e%2e/admin",
+        "coap://proxy/open",
+    ] {
+        assert_eq!(by_uri(&offered, uri), Err(Refusal::NOT_FOUND), "{uri}");
+    }
+    assert_eq!(by_uri(&offered, "coap://10.1.2.3:5700/admin"), Err(Refusal::FORWARDING));
+    assert!(get(&offered, &[(11, b"open"), (13, &[0])]).is_err(), "an abbreviation is not looked behind");
+}
+
+#[test]
+fn segments_with_slashes_or_escapes_stay_what_they_are() {
+    for segment in [&b"x/../admin"[..], b"%2e%2e", b"a%2Fb", b"\xFF\0", b"..."] {
+        let list: List<'_> = &[(11, b"kept"), (11, segment)];
+        assert_eq!(get(&reverse_only(), list), sent(1, "10.1.2.3:5700", Some(2), list));
+    }
+}
+
+/// A resource has one origin, so that ETags need no rewriting.
+#[test]
+fn two_routes_never_share_a_resource() {
+    let twice = parameters(
+        Forward::Off,
+        vec![
+            route(None, &["x"], 1, true),
+            route(None, &["x"], 2, true),
+            route(Some("h"), &["x"], 2, true),
+            route(Some("H."), &["x"], 1, true),
+        ],
+    );
+    for list in [
+        &[(11, &b"x"[..])][..],
+        &[(4, b"e"), (11, b"x")],
+        &[(11, b"x"), (17, &[50])],
+        &[(11, b"x"), (15, b"q")],
+    ] {
+        assert_eq!(get(&twice, list).map(|sent| sent.route), Ok(Some(0)), "{list:?}");
+        let with_host: Vec<_> = [(3, &b"h"[..])].into_iter().chain(list.iter().copied()).collect();
+        let mut with_host = with_host;
+        with_host.sort_by_key(|(number, _)| *number);
+        assert_eq!(get(&twice, &with_host).map(|sent| sent.route), Ok(Some(2)), "{list:?}");
+    }
+}
+
+#[test]
+fn an_elective_option_we_may_not_forward_is_named() {
+    for list in [&[(11, &b"boiler"[..])][..], &[(35, b"coap://virtual/x")]] {
+        for number in [65002, 65003, 2051] {
+            let mut list = list.to_vec();
+            list.push((number, b"x"));
+            let expected = Refusal::option(OptionNumber(number), Fault::Unknown);
+            let parameters = Parameters { forward: Forward::Open, ..reverse_only() };
+            assert_eq!(get(&parameters, &list), Err(expected), "{list:?}");
+            assert!(expected.text.to_string().contains(&number.to_string()));
+        }
+    }
+}
+
+#[test]
+fn a_hop_limit_is_inserted_on_both_kinds_of_ways() {
+    let chained = Parameters { insert_hop_limit: Some(16), forward: Forward::Open, ..reverse_only() };
+    let kept: List<'_> = &[(11, b"kept")];
+    assert_eq!(get(&chained, kept).map(|s| s.options), Ok(owned(&[(11, b"kept"), (16, &[16])])));
+    assert_eq!(
+        by_uri(&chained, "coap://10.0.0.1/x?q").map(|s| s.options),
+        Ok(owned(&[(11, b"x"), (15, b"q"), (16, &[16])]))
+    );
+}
+
 /// Options that decide where a request goes, among others.
 fn options() -> impl Strategy<Value = Vec<(u16, Vec<u8>)>> {
     let value = |values: &'static [&'static [u8]]| prop::sample::select(values).prop_map(<[u8]>::to_vec);
@@ -322,7 +547,7 @@ fn options() -> impl Strategy<Value = Vec<(u16, Vec<u8>)>> {
         9 => (Just(11), value(&[b"boiler", b"deep", b"kept", b"", b"x/y", b"\xFF", b"."])),
         3 => (Just(15), value(&[b"q", b"", b"a&b"])),
         1 => (Just(16), value(&[&[9], &[1], &[0]])),
-        3 => (prop::sample::select(&[1u16, 4, 6, 9, 12, 17, 23, 27, 60, 65000, 65001][..]), value(&[b"", b"1"])),
+        3 => (prop::sample::select(&[1u16, 4, 6, 9, 12, 17, 23, 27, 60, 258, 65000, 65001][..]), value(&[b"", b"1"])),
         1 => (any::<u16>(), prop::collection::vec(any::<u8>(), 0..20)),
     ];
     prop::collection::vec(option, 0..8).prop_map(|mut list| {
@@ -347,11 +572,11 @@ proptest! {
         prop_assert!(rest.is_empty());
         prop_assert!(options.iter().is_sorted_by_key(|(number, _)| number));
         let asked = content.as_content().options;
-        let is_target = |n: OptionNumber| matches!(n.0, 3 | 6 | 7 | 11 | 15 | 16 | 35 | 39);
+        let is_target = |n: OptionNumber| matches!(n.0, 3 | 6 | 7 | 11 | 15 | 16 | 35 | 39 | 258);
         prop_assert!(
             options.iter().filter(|(n, _)| !is_target(*n)).eq(asked.iter().filter(|(n, _)| !is_target(*n)))
         );
-        for number in [6, 7, 35, 39] {
+        for number in [6, 7, 35, 39, 258] {
             prop_assert_eq!(options.first(OptionNumber(number)), None);
         }
         prop_assert!(!options.values(OptionNumber::URI_PATH).any(|segment| matches!(segment, b"." | b"..")));
