@@ -1,10 +1,10 @@
 //! The client's side: its own token comes back, no two different answers, and one unless every copy
 //! was lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use coapway_message::{Datagram, MessageType};
+use coapway_message::{Code, Datagram, MessageType};
 use coapway_time::Instant;
 
 use crate::actor::Actor;
@@ -23,10 +23,12 @@ struct Exchange {
     reached: Option<Instant>,
 }
 
-/// By client and token.
+/// Exchanges by client and token.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     exchanges: BTreeMap<(SocketAddr, Vec<u8>), Exchange>,
+    /// Requests that were acknowledged empty, by client and Message ID.
+    acknowledged: BTreeSet<(SocketAddr, u16)>,
 }
 
 impl Answers {
@@ -47,6 +49,13 @@ impl Answers {
     }
 
     pub(super) fn answered(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> Result<(), String> {
+        if let Ok(Datagram { message_type: MessageType::Acknowledgement, message_id, content, .. }) =
+            Datagram::parse(bytes)
+            && from == LISTENER
+            && content.code == Code::EMPTY
+        {
+            self.acknowledged.insert((to, message_id));
+        }
         let Some(datagram) = response(from, bytes) else { return Ok(()) };
         let what = || format!("{} to {to}", describe(bytes));
         let Some(exchange) = self.exchanges.get_mut(&(to, datagram.token.to_vec())) else {
@@ -59,7 +68,12 @@ impl Answers {
             MessageType::Acknowledgement | MessageType::Confirmable if !exchange.confirmable => {
                 return Err(format!("{} answers a Non-confirmable request", what()));
             }
-            MessageType::NonConfirmable if exchange.confirmable => {
+            // One whose turn did not come leaves once and Non-confirmable (RFC 7252 §5.2.3).
+            MessageType::NonConfirmable
+                if exchange.confirmable
+                    && (exchange.answer.is_some()
+                        || !self.acknowledged.contains(&(to, exchange.message_id))) =>
+            {
                 return Err(format!("{} answers a Confirmable request", what()));
             }
             MessageType::Acknowledgement
