@@ -14,8 +14,12 @@ use super::line::duration;
 use super::rehearsal::{CLIENTS, address};
 use crate::network::Link;
 use crate::script::Script;
-use crate::sockets::LISTENER;
+use crate::sockets::{GROUP, LISTENER};
 use crate::world::{Found, Plan};
+
+/// What a name leads to that is no peer: nobody, or a multicast group.
+const NOBODY: &str = "nobody";
+const THE_GROUP: &str = "group";
 
 /// Settings, routes, names, and what the world is like.
 #[derive(Clone, Debug, Default)]
@@ -102,7 +106,7 @@ impl Settings {
             peers => (peers, Duration::ZERO),
         };
         // A name that leads to nobody is looked up in vain.
-        let peers = peers.iter().filter(|&&peer| peer != "nobody").map(|&peer| peer.into()).collect();
+        let peers = peers.iter().filter(|&&peer| peer != NOBODY).map(|&peer| peer.into()).collect();
         self.names.push(Name { name: name.into(), peers, since, delay });
         Ok(())
     }
@@ -112,6 +116,7 @@ impl Settings {
         let usual = self.routes.is_none().then_some("origin");
         let routes = self.routes.iter().flatten().map(|route| &*route.origin);
         let names = self.names.iter().flat_map(|name| name.peers.iter().map(|peer| &**peer));
+        let names = names.filter(|&name| name != THE_GROUP);
         usual.into_iter().chain(routes).chain(names)
     }
 
@@ -159,10 +164,13 @@ impl Settings {
             parameters.relay.trusted.push(CLIENTS.parse().expect("a network"));
         }
         let place = |name: &str| script.peers.iter().position(|peer| &*peer.name == name);
+        let ip = |name: &str| match name {
+            THE_GROUP => Some(GROUP.ip()),
+            name => Some(address(script, place(name)?).ip()),
+        };
         let mut names: BTreeMap<String, Vec<Found>> = BTreeMap::new();
         for Name { name, peers, since, delay } in &self.names {
-            let places = peers.iter().filter_map(|peer| place(peer));
-            let addresses = places.map(|place| address(script, place).ip()).collect();
+            let addresses = peers.iter().filter_map(|peer| ip(peer)).collect();
             let found = Found { since: Instant::ZERO + *since, addresses, delay: *delay };
             names.entry(name.to_string()).or_default().push(found);
         }
