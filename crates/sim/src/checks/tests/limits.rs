@@ -48,8 +48,10 @@ fn too_many_separate_responses_to_a_client_are_found() {
     checks.proxy_sent(LISTENER, CLIENT, &separate(1), at(1_000));
     checks.proxy_received(CLIENT, LISTENER, &[0x60, 0, 0, 1], at(1_100));
     checks.proxy_sent(LISTENER, CLIENT, &separate(2), at(1_200));
+    checks.after_step(at(1_200));
     assert_eq!(found(&checks), "");
     checks.proxy_sent(LISTENER, CLIENT, &separate(3), at(1_300));
+    checks.after_step(at(1_300));
     assert_found(&found(&checks), "2 separate responses to 10.1.0.1:1, 1 are allowed");
 }
 
