@@ -23,7 +23,7 @@ macro_rules! options {
             )*
         }
 
-        const DEFINITIONS: &[Definition] = &[$(Definition {
+        static DEFINITIONS: &[Definition] = &[$(Definition {
             number: OptionNumber($number),
             name: $name,
             repeatable: $repeatable,
@@ -60,6 +60,23 @@ options! {
     REQUEST_TAG 292 "Request-Tag" true 0 8
 }
 
+/// One more than where a number's definition stands, 0 for none: every option of every message is
+/// looked up.
+static PLACES: [u8; 300] = {
+    let mut places = [0; 300];
+    let mut place = 0;
+    while place < DEFINITIONS.len() {
+        places[DEFINITIONS[place].number.0 as usize] = place as u8 + 1;
+        place += 1;
+    }
+    places
+};
+
+fn definition(number: OptionNumber) -> Option<&'static Definition> {
+    let place = *PLACES.get(usize::from(number.0))?;
+    DEFINITIONS.get(usize::from(place).wrapping_sub(1))
+}
+
 impl OptionNumber {
     /// Whether an endpoint that does not know it must reject the message.
     pub const fn is_critical(self) -> bool {
@@ -76,13 +93,9 @@ impl OptionNumber {
         self.0 & 0x1e == 0x1c
     }
 
-    fn definition(self) -> Option<&'static Definition> {
-        DEFINITIONS.iter().find(|definition| definition.number == self)
-    }
-
     /// Its registered name, where this project knows it.
     pub fn name(self) -> Option<&'static str> {
-        self.definition().map(|definition| definition.name)
+        definition(self).map(|definition| definition.name)
     }
 
     /// The number of the option with this registered name, in any case.
@@ -92,14 +105,18 @@ impl OptionNumber {
 
     /// Whether a second occurrence has a meaning; unknown options may repeat.
     pub fn is_repeatable(self) -> bool {
-        self.definition().is_none_or(|definition| definition.repeatable)
+        definition(self).is_none_or(|definition| definition.repeatable)
     }
 
     /// Whether a value of `length` bytes is inside the definition's range. One that is not makes
     /// the option count as unrecognised (RFC 7252 §5.4.3).
     pub fn allows_length(self, length: usize) -> bool {
-        self.definition()
-            .is_none_or(|d| usize::from(d.shortest) <= length && length <= usize::from(d.longest))
+        definition(self).is_none_or(|d| usize::from(d.shortest) <= length && length <= usize::from(d.longest))
+    }
+
+    /// The longest value its definition allows, in bytes; `None` where this project does not know it.
+    pub fn longest(self) -> Option<u16> {
+        definition(self).map(|definition| definition.longest)
     }
 }
 
@@ -132,6 +149,14 @@ mod tests {
         }
         assert!(OptionNumber::SIZE1.is_no_cache_key() && OptionNumber::ECHO.is_no_cache_key());
         assert!(!OptionNumber::ACCEPT.is_no_cache_key());
+    }
+
+    #[test]
+    fn each_definition_is_found_by_its_number() {
+        for number in 0..=u16::MAX {
+            let listed = DEFINITIONS.iter().find(|definition| definition.number.0 == number);
+            assert_eq!(OptionNumber(number).name(), listed.map(|definition| definition.name), "{number}");
+        }
     }
 
     #[test]

@@ -235,8 +235,13 @@ impl Endpoint {
     }
 
     /// Lets everything happen whose time has come at `now`.
+    ///
+    /// After a late wake that may be a copy of every message under way. They leave in portions, so
+    /// that they never stand in memory all at once: [`Endpoint::poll_timeout`] is over until all left.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some(deadline) = self.timers.expire(now) {
+        while self.outbox.len() + self.events.len() < AT_ONCE
+            && let Some(deadline) = self.timers.expire(now)
+        {
             match deadline {
                 Deadline::Acknowledge(exchange) => self.acknowledge_early(exchange),
                 Deadline::Transmission(exchange) => self.wait_is_over(exchange, now),
@@ -283,6 +288,9 @@ impl Endpoint {
         self.duplicates.check_invariants();
     }
 }
+
+/// So many datagrams and events one wake brings.
+const AT_ONCE: usize = 256;
 
 /// Whether a datagram was sent to a multicast group or to everyone in the network: what a proxy says
 /// to that is nothing, not even a Reset (RFC 7252 §8.1, §8.2). An address of a network's own for

@@ -1,0 +1,167 @@
+//! What origins said about when to come again: 4.29 and 5.03 (RFC 8516, RFC 7252 §5.9.3.4).
+//!
+//! While such a response is fresh, similar requests are answered with it here and the origin is left
+//! alone. Similar is what asks for the same resource by the same method, whoever asks: towards the
+//! origin the proxy is one client.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use ahash::RandomState;
+use coapway_message::options::uint;
+use coapway_message::{Code, Content, OptionNumber, OptionsWriter};
+use coapway_time::Instant;
+use hashbrown::HashMap;
+
+use crate::answer::compose;
+use crate::resource::resource_key;
+use crate::route::Plan;
+
+/// The Max-Age of a response without one, in seconds (RFC 7252 §5.10.5).
+const DEFAULT_MAX_AGE: u32 = 60;
+/// An origin is left alone for so many seconds at most.
+const LONGEST: u32 = 300;
+/// What is kept of a payload, in bytes.
+const MAX_TEXT: usize = 256;
+
+/// What [`Hints`] counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HintCounters {
+    /// Hints of origins taken.
+    pub noted: u64,
+    /// Requests answered by a hint.
+    pub held: u64,
+    /// Hints forgotten before their time because there were too many.
+    pub forgotten: u64,
+}
+
+/// The hints that hold.
+#[derive(Debug)]
+pub struct Hints {
+    hasher: RandomState,
+    held: HashMap<u64, Hint, RandomState>,
+    /// Keys of `held`, oldest first.
+    order: VecDeque<u64>,
+    most: usize,
+    counters: HintCounters,
+}
+
+#[derive(Debug)]
+struct Hint {
+    code: Code,
+    until: Instant,
+    content_format: Option<u32>,
+    payload: Box<[u8]>,
+}
+
+impl Hints {
+    /// How many hints are usually kept.
+    pub const MOST: usize = 4096;
+
+    /// No hints yet, and at most `most` later.
+    pub fn new(hasher: RandomState, most: usize) -> Self {
+        Self {
+            held: HashMap::with_hasher(hasher.clone()),
+            hasher,
+            order: VecDeque::new(),
+            most,
+            counters: HintCounters::default(),
+        }
+    }
+
+    /// Whether there is no hint: then there is nothing to look for.
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// How many hints there are.
+    pub fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// What was counted.
+    pub const fn counters(&self) -> &HintCounters {
+        &self.counters
+    }
+
+    /// What similar requests have in common; `None` when nobody can tell, because of OSCORE.
+    pub fn key(&self, plan: &Plan<'_>) -> Option<u64> {
+        let target = (plan.upstream, &plan.destination, plan.content.code);
+        (!plan.oscore).then(|| resource_key(&self.hasher, target, &plan.content))
+    }
+
+    /// An origin answered a request with this key. An answer of ours is no hint.
+    ///
+    /// Codes other than 4.29 and 5.03 say nothing, nor does a Max-Age of 0.
+    pub fn note(&mut self, key: u64, response: &Content<'_>, now: Instant) {
+        self.forget_expired(now);
+        let is_hint = matches!(response.code, Code::TOO_MANY_REQUESTS | Code::SERVICE_UNAVAILABLE);
+        let max_age = match response.options.first(OptionNumber::MAX_AGE) {
+            Some(value) => uint(value).unwrap_or(0).min(LONGEST),
+            None => DEFAULT_MAX_AGE,
+        };
+        if !is_hint || max_age == 0 || self.most == 0 {
+            return;
+        }
+        self.counters.noted += 1;
+        let until = now + Duration::from_secs(u64::from(max_age));
+        let (content_format, payload) = repeatable(response);
+        let hint = Hint { code: response.code, until, content_format, payload: payload.into() };
+        if self.held.insert(key, hint).is_none() {
+            self.order.push_back(key);
+        }
+        while self.order.len() > self.most {
+            self.counters.forgotten += 1;
+            self.forget_oldest();
+        }
+    }
+
+    /// The answer to a request with this key, in `scratch`, which is cleared; `None` when the origin
+    /// may be asked.
+    ///
+    /// Units:  its Max-Age is what is left in seconds, rounded up.
+    pub fn held<'s>(&mut self, key: u64, now: Instant, scratch: &'s mut Vec<u8>) -> Option<Content<'s>> {
+        let hint = self.held.get(&key).filter(|hint| hint.until > now)?;
+        self.counters.held += 1;
+        scratch.clear();
+        let mut options = OptionsWriter::new(scratch);
+        if let Some(format) = hint.content_format {
+            options.push_uint(OptionNumber::CONTENT_FORMAT, format);
+        }
+        let left = hint.until.since(now).as_micros().div_ceil(1_000_000);
+        options.push_uint(OptionNumber::MAX_AGE, u32::try_from(left).unwrap_or(LONGEST));
+        Some(compose(hint.code, &hint.payload, scratch))
+    }
+
+    /// Those behind one that holds are left until it does not: none holds longer than [`LONGEST`].
+    fn forget_expired(&mut self, now: Instant) {
+        while self.order.front().and_then(|key| self.held.get(key)).is_some_and(|hint| hint.until <= now) {
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some(key) = self.order.pop_front() {
+            self.held.remove(&key);
+        }
+    }
+}
+
+/// What of a response may be said again on another request: Content-Format and payload, when they mean
+/// something without the other options. A text that is too long is cut, anything else left out.
+fn repeatable<'d>(response: &Content<'d>) -> (Option<u32>, &'d [u8]) {
+    let Content { options, payload, .. } = *response;
+    if options.iter().any(|(number, _)| number.is_critical()) {
+        return (None, &[]);
+    }
+    let format = options.uint(OptionNumber::CONTENT_FORMAT);
+    if payload.len() <= MAX_TEXT {
+        return (format, payload);
+    }
+    let text = std::str::from_utf8(payload).ok().filter(|_| format.is_none()).unwrap_or("");
+    let end = (0..=MAX_TEXT.min(text.len())).rfind(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    (None, payload.get(..end).unwrap_or(&[]))
+}
+
+#[cfg(test)]
+mod tests;
