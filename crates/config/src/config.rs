@@ -88,7 +88,6 @@ impl Config {
                 own: self.listen.clone(),
                 own_addresses: Vec::new(),
                 own_names: Vec::new(),
-                insert_hop_limit: None,
                 identifier: self.settings.process.values.identifier.0.as_str().into(),
                 insert_hop_limit: self.settings.process.values.insert_hop_limit.0,
                 trusted: self.settings.clients.values.trusted.0.clone(),

@@ -32,6 +32,14 @@ pub(crate) fn check(settings: &Settings, errors: &mut Vec<ConfigError>) -> Forwa
             );
         }
     }
+    for (index, (listener, source)) in settings.listen.iter().enumerate() {
+        if let Some((other, _)) =
+            settings.listen[..index].iter().find(|(other, _)| overlap(other.0, listener.0))
+        {
+            let reason = format!("already listened on by {}", other.show());
+            errors.push(ConfigError::new("listen".to_owned(), source, reason).value(listener.show()));
+        }
+    }
     for named in &settings.upstreams {
         if let Some(listener) = own_listener(settings, named) {
             let reason = format!("our own listener {listener}: requests would go round in a circle");
@@ -48,6 +56,14 @@ fn contradiction<T: Table>(section: &Section<T>, [key, other]: [&str; 2]) -> Con
     let source = section.source(key).max(section.source(other));
     let reason = format!("too large for {}", section.qualified(other));
     ConfigError::new(section.qualified(key), &source, reason)
+}
+
+/// Whether two listeners want the same datagrams; `[::]` takes IPv4 too.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let covers = |wide: SocketAddr, narrow: SocketAddr| {
+        wide.ip().is_unspecified() && (wide.is_ipv6() || narrow.is_ipv4())
+    };
+    one.port() == other.port() && (one.ip() == other.ip() || covers(one, other) || covers(other, one))
 }
 
 /// The listener that an upstream's URI leads back to, as far as addresses tell.
