@@ -198,6 +198,8 @@ impl stripped::Peers for Peers {
             | Event::Sent { .. }
             | Event::Retransmitted { .. }
             | Event::Acknowledged { .. }
+            | Event::Alert(_)
+            | Event::Refused(_)
             | Event::Forwarded(_) => {}
         }
     }
