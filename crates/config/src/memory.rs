@@ -7,18 +7,18 @@
 use std::fmt;
 
 use coapway_endpoint::EndpointParameters;
-use coapway_proxy::Parameters;
+use coapway_proxy::{Parameters, PostGuard, TokenPolicy, UpstreamParameters};
 
 /// The longest datagram that is taken, and what a relayed one may be longer: another token, options
 /// that are written anew.
 const DATAGRAM: u64 = 2048 + 128;
-/// A request under way without its datagrams: what both endpoints and the relay keep, timers, its
-/// place in a queue.
-const REQUEST: u64 = 1280;
+/// A request under way: what the endpoint towards clients and the relay keep, timers, its place in a
+/// queue.
+const REQUEST: u64 = 896;
+/// Each exchange with an origin for it, its datagram left out.
+const ATTEMPT: u64 = 640;
 /// Further addresses of its origin's name.
 const ADDRESSES: u64 = 1088;
-/// Its datagrams: one for retransmission, one for another address or another attempt.
-const DATAGRAMS: u64 = 2;
 /// The record of it, with a path in which each byte is percent-encoded.
 const RECORD: u64 = 1024 + 3 * 2048;
 /// An origin without its round-trip times, and what one of those costs.
@@ -28,16 +28,24 @@ const SAMPLE: u64 = 32;
 const MESSAGE_IDS: u64 = 896;
 /// A name: itself several times, and its addresses.
 const NAME: u64 = 2560;
-/// The rate of one client, for so many clients.
-const CLIENT_RATE: u64 = 96;
-const CLIENT_RATES: u64 = 1 << 16;
-/// What an origin said about when to come again.
+/// The rate of one client.
+const CLIENT: u64 = 96;
+/// What an origin said about when to come back.
 const HINT: u64 = 640;
-const HINTS: u64 = 4096;
+/// Separate responses that wait for their turn.
+const RESPONSES: u64 = 4096;
+const RESPONSE: u64 = DATAGRAM + 512;
+/// Tokens of clients in use or resting.
+const TOKENS: u64 = 1 << 18;
+const TOKEN: u64 = 320;
+/// Fingerprints of requests, and answers to them in bytes.
+const FINGERPRINTS: u64 = 1 << 16;
+const FINGERPRINT: u64 = 416;
+const FINGERPRINTED: u64 = 16 << 20;
 /// A socket's batch.
 const SOCKET: u64 = 64 * (DATAGRAM + 256);
 /// What blocked sockets hold back; the room for it doubles as it grows.
-const HELD_BACK: u64 = 2 * 8192 * DATAGRAM;
+const HELD_BACK: u64 = 2 * 4096 * DATAGRAM;
 /// Lines of records on their way to the file.
 const RECORD_LINES: u64 = 5 << 20;
 /// The program itself, its threads, its timers, what is read at once.
@@ -52,31 +60,43 @@ pub(crate) struct Limits {
     pub(crate) origins: u64,
     /// `limits.names`.
     pub(crate) names: u64,
+    /// `limits.clients`, unless any rate is allowed.
+    pub(crate) clients: u64,
+    /// `limits.hints`.
+    pub(crate) hints: u64,
     /// `dedup.memory`, bytes.
     pub(crate) remembered: u64,
     /// The largest `rto.window`.
     pub(crate) samples: u64,
     /// Listeners, and sockets towards origins in both families.
     pub(crate) sockets: u64,
-    /// Whether clients are told apart by rate.
-    pub(crate) client_rate: bool,
+    /// The largest `retry.max_attempts`.
+    pub(crate) attempts: u64,
+    /// Whether some origin sees tokens of clients.
+    pub(crate) preserves_tokens: bool,
+    /// Whether equal requests to some origin are found.
+    pub(crate) fingerprints: bool,
     /// Whether forwards are recorded.
     pub(crate) records: bool,
 }
 
 impl Limits {
     pub(crate) fn new(parameters: &Parameters, listeners: usize, records: bool) -> Self {
-        let of_upstreams = |value: fn(&coapway_proxy::UpstreamParameters) -> u64| {
-            parameters.upstreams.iter().map(value).max().unwrap_or(0)
-        };
+        let upstreams = &parameters.upstreams;
+        let largest = |value: fn(&UpstreamParameters) -> u64| upstreams.iter().map(value).max().unwrap_or(0);
+        let limits = parameters.limits;
         Self {
-            fetches: parameters.limits.fetches as u64,
-            origins: parameters.limits.origins as u64,
-            names: parameters.limits.names as u64,
+            fetches: limits.fetches as u64,
+            origins: limits.origins as u64,
+            names: limits.names as u64,
+            clients: if parameters.relay.client_rate == 0 { 0 } else { limits.clients as u64 },
+            hints: limits.hints as u64,
             remembered: parameters.downstream.duplicates.memory as u64,
-            samples: of_upstreams(|upstream| upstream.rto.window as u64),
-            sockets: listeners as u64 + 2 * of_upstreams(|upstream| upstream.source_ports.into()),
-            client_rate: parameters.relay.client_rate > 0,
+            samples: largest(|upstream| upstream.rto.window as u64),
+            sockets: listeners as u64 + 2 * largest(|upstream| upstream.source_ports.into()),
+            attempts: largest(|upstream| upstream.retry.max_attempts.into()),
+            preserves_tokens: upstreams.iter().any(|upstream| upstream.token == TokenPolicy::Preserve),
+            fingerprints: upstreams.iter().any(|upstream| upstream.post_guard == PostGuard::Fingerprint),
             records,
         }
     }
@@ -109,12 +129,13 @@ impl Bound {
         add("remembered", remembered, "dedup.memory and an eighth for the allocator".to_owned());
 
         let record = if limits.records { RECORD } else { 0 };
-        let request = REQUEST + ADDRESSES + DATAGRAMS * DATAGRAM + record;
-        add(
-            "requests",
-            limits.fetches * request,
-            format!("limits.fetches of {request} bytes, {DATAGRAMS} datagrams of {DATAGRAM} in each"),
+        let request = REQUEST + ADDRESSES + DATAGRAM + limits.attempts * (ATTEMPT + DATAGRAM) + record;
+        let what = format!(
+            "limits.fetches of {request} bytes: a datagram of {DATAGRAM} for another address and one for each of \
+             retry.max_attempts"
         );
+        add("requests", limits.fetches * request, what);
+        add("responses", RESPONSES * RESPONSE, format!("{RESPONSES} separate responses that wait in line"));
 
         let origin = ORIGIN + SAMPLE * limits.samples.next_power_of_two() + MESSAGE_IDS;
         let origins = limits.origins * origin;
@@ -122,12 +143,19 @@ impl Bound {
 
         add("names", limits.names * NAME, format!("limits.names of {NAME} bytes"));
 
-        let rates = if limits.client_rate { CLIENT_RATES * CLIENT_RATE } else { 0 };
         add(
             "clients",
-            rates + peers * MESSAGE_IDS + HINTS * HINT,
-            format!("Message IDs of {peers} clients, rates of {CLIENT_RATES}, {HINTS} hints of origins"),
+            limits.clients * CLIENT + peers * MESSAGE_IDS,
+            format!("rates of limits.clients, Message IDs towards {peers}"),
         );
+        add("hints", limits.hints * HINT, format!("limits.hints of {HINT} bytes"));
+
+        let tokens = if limits.preserves_tokens { TOKENS * TOKEN } else { 0 };
+        add("tokens", tokens, format!("with token = \"preserve\", {TOKENS} tokens in use or resting"));
+
+        let fingerprints = if limits.fingerprints { FINGERPRINTS * FINGERPRINT + FINGERPRINTED } else { 0 };
+        let what = format!("with post_guard = \"fingerprint\", {FINGERPRINTS} requests and their answers");
+        add("fingerprints", fingerprints, what);
 
         add(
             "sockets",
@@ -167,9 +195,13 @@ mod tests {
         origins: 0,
         names: 0,
         remembered: 0,
+        clients: 0,
+        hints: 0,
         samples: 50,
         sockets: 0,
-        client_rate: false,
+        attempts: 2,
+        preserves_tokens: false,
+        fingerprints: false,
         records: false,
     };
 
@@ -181,13 +213,17 @@ mod tests {
     #[test]
     fn each_limit_counts_with_what_one_more_costs() {
         let grows = |more: Limits| Bound::new(&more).total() - Bound::new(&NONE).total();
-        assert_eq!(grows(Limits { fetches: 1, ..NONE }), 1280 + 1088 + 2 * 2176);
+        assert_eq!(grows(Limits { fetches: 1, ..NONE }), 896 + 1088 + 2176 + 2 * (640 + 2176));
+        assert_eq!(grows(Limits { fetches: 1, attempts: 1, ..NONE }), 896 + 1088 + 2176 + 640 + 2176);
         assert_eq!(grows(Limits { origins: 1, ..NONE }), 1024 + 64 * 32 + 896);
         assert_eq!(grows(Limits { origins: 1, samples: 1000, ..NONE }), 1024 + 1024 * 32 + 896);
         assert_eq!(grows(Limits { names: 1, ..NONE }), 2560);
         assert_eq!(grows(Limits { remembered: 800, ..NONE }), 900);
         assert_eq!(grows(Limits { sockets: 1, ..NONE }), 64 * (2176 + 256));
-        assert_eq!(grows(Limits { client_rate: true, ..NONE }), 65536 * 96);
+        assert_eq!(grows(Limits { clients: 1, ..NONE }), 96);
+        assert_eq!(grows(Limits { hints: 1, ..NONE }), 640);
+        assert_eq!(grows(Limits { preserves_tokens: true, ..NONE }), (1 << 18) * 320);
+        assert_eq!(grows(Limits { fingerprints: true, ..NONE }), (1 << 16) * 416 + (16 << 20));
         assert_eq!(grows(Limits { records: true, ..NONE }), 5 << 20);
     }
 

@@ -160,7 +160,7 @@ impl Table for LimitKeys {
             field: Field::Count(1, 1 << 24, |t| &mut t.limits.fetches),
             doc: "Requests being forwarded and separate responses being delivered at a time; more get 5.03. The \
                   default is a thousand requests a second to origins that all stay silent for 30s.",
-            why: "each takes up to 6.6KiB, its two datagrams of 2KiB included; \"check\" adds them up",
+            why: "each takes up to 9.5KiB, its datagrams of 2KiB included; `check` adds them up",
         },
         Key {
             name: "origins",
@@ -173,6 +173,19 @@ impl Table for LimitKeys {
             field: Field::Count(1, 1 << 20, |t| &mut t.limits.names),
             doc: "Names being looked up or remembered.",
             why: "each takes up to 2.5KiB with its 32 addresses",
+        },
+        Key {
+            name: "clients",
+            field: Field::Count(1, 1 << 20, |t| &mut t.limits.clients),
+            doc: "Clients whose rate is counted at a time; more share one rate.",
+            why: "each takes up to 96 bytes",
+        },
+        Key {
+            name: "hints",
+            field: Field::Count(0, 1 << 20, |t| &mut t.limits.hints),
+            doc: "Answers 4.29 and 5.03 of origins that are given again until their Max-Age is over; the oldest \
+                  goes first.",
+            why: "each takes up to 640 bytes; with 0 none is",
         },
         Key {
             name: "client_rate",

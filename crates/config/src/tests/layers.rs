@@ -301,7 +301,8 @@ fn what_is_allowed_but_bold_gives_a_warning() {
 
 #[test]
 fn a_listener_for_everybody_gives_a_warning() {
-    let served = ["listen=coap://127.0.0.1,coap://[::]", "forward.clients=10.0.0.0/8", "forward.allow=a"];
+    let served =
+        ["listen=coap://127.0.0.1:5700,coap://[::]", "forward.clients=10.0.0.0/8", "forward.allow=a"];
     let warnings = |more: &[&str]| loaded("", &[], &set(&[&served, more].concat())).warnings().to_vec();
     let [forged] = &warnings(&[])[..] else { panic!("one") };
     assert!(forged.starts_with("clients.trusted is empty and [::]:5683 is open"), "{forged}");

@@ -31,7 +31,7 @@ fn says_what_the_defaults_come_to() {
     assert_eq!(
         limited,
         "limited to 1000 requests/s (then 4.29) for each client outside of loopback, 32768 under way, 4096 \
-         waiting for one origin, 16384 origins and 4096 names (then 5.03)"
+         waiting for one origin, 8192 origins and 4096 names (then 5.03)"
     );
     assert!(memory.starts_with("memory is at most "), "{memory}");
     assert!(memory.contains("MiB, whatever strangers send: remembered 289MiB, requests "), "{memory}");
