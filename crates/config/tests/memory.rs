@@ -72,7 +72,7 @@ impl World {
 
     /// A wake that comes late, when all timers are due.
     fn wake(&mut self, after: Duration) {
-        self.now = self.now + after;
+        self.now += after;
         loop {
             self.sent.clear();
             self.proxy.handle_input(Input::Wake, self.now);
@@ -89,7 +89,7 @@ impl World {
                     self.sent.push((out.peer.local.socket, out.peer.remote, out.datagram.into()));
                 }
                 Output::Wait { until } => return until,
-                _ => {}
+                Output::LookUp { .. } | Output::Event(_) => {}
             }
         }
     }

@@ -341,14 +341,9 @@ const MISTAKES: &[Mistake] = &[
 ];
 
 fn run(verb: &str, directory: &Path, mistake: &Mistake) -> Output {
-    let arguments = ["--config", "coapway.toml", "--log", "log"];
-    let place = directory.to_owned();
-    command(verb, &place)
-        .args(arguments)
-        .args(mistake.arguments)
-        .envs(mistake.environment.iter().copied())
-        .output()
-        .unwrap()
+    let mut command = command(verb, directory);
+    command.args(["--config", "coapway.toml", "--log", "log"]).args(mistake.arguments);
+    command.envs(mistake.environment.iter().copied()).output().expect("the program runs")
 }
 
 fn command(verb: &str, directory: &Path) -> Command {
