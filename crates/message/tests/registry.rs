@@ -76,12 +76,9 @@ fn lengths_and_repetition_are_those_of_the_definitions() {
 fn every_code_is_in_the_range_the_registry_gives_it() {
     for number in 0..=u8::MAX {
         let ours = Code(number);
-        let expected = match code::classify(number) {
-            Range::Request => (true, false),
-            Range::Response(_) => (false, true),
-            _ => (false, false),
-        };
-        assert_eq!((ours.is_request(), ours.is_response()), expected, "{ours}");
+        let range = code::classify(number);
+        assert_eq!(ours.is_request(), range == Range::Request, "{ours}");
+        assert_eq!(ours.is_response(), matches!(range, Range::Response(_)), "{ours}");
         assert_eq!(ours.is_success(), number >> 5 == 2);
         let shown = format!("{}.{:02}", number >> 5, number & 31);
         assert_eq!((ours.to_string(), format!("{ours:?}")), (shown.clone(), shown));
