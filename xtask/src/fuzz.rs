@@ -151,9 +151,14 @@ impl Fuzz {
         if dictionary.exists() {
             search.arg(format!("-dict={}", dictionary.display()));
         }
-        if succeeds(&mut search)? {
+        // It is talkative; without a finding only its numbers matter.
+        let output = search.output().with_context(|| format!("cannot run {search:?}"))?;
+        let text = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() {
+            eprintln!("{}", statistics(&text));
             return Ok(true);
         }
+        eprint!("{text}");
         for input in files(&failed)?.difference(&before) {
             eprintln!("==> replay with: cargo xtask fuzz {} --replay {}", target.name, input.display());
         }
@@ -178,6 +183,21 @@ impl Fuzz {
         }
         command
     }
+}
+
+/// What libFuzzer counted, in one line.
+fn statistics(text: &str) -> String {
+    let number = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix("stat::")?.strip_prefix(name));
+        line.map_or("?", |rest| rest.trim_start_matches(':').trim())
+    };
+    format!(
+        "{} inputs, {} a second, {} of them worth keeping, {} MiB",
+        number("number_of_executed_units"),
+        number("average_exec_per_sec"),
+        number("new_units_added"),
+        number("peak_rss_mb")
+    )
 }
 
 fn files(folder: &Path) -> Result<BTreeSet<PathBuf>> {
@@ -206,6 +226,14 @@ mod tests {
         assert_eq!(chosen, ["uri", "hop"]);
         assert!(select(&["url".to_owned()]).is_err());
         assert_eq!(decoders(), ["datagram", "token", "options", "uri"]);
+    }
+
+    #[test]
+    fn says_in_one_line_what_was_counted() {
+        let text = "Done\nstat::number_of_executed_units: 89722\nstat::average_exec_per_sec:     14953\n\
+                    stat::new_units_added:          808\nstat::peak_rss_mb:              157\n";
+        assert_eq!(statistics(text), "89722 inputs, 14953 a second, 808 of them worth keeping, 157 MiB");
+        assert!(statistics("").starts_with("? inputs"));
     }
 
     #[test]
