@@ -239,9 +239,8 @@ impl Endpoint {
     /// After a late wake that may be a copy of every message under way. They leave in portions, so
     /// that they never stand in memory all at once: [`Endpoint::poll_timeout`] is over until all left.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while self.outbox.len() + self.events.len() < AT_ONCE
-            && let Some(deadline) = self.timers.expire(now)
-        {
+        for _ in 0..AT_ONCE {
+            let Some(deadline) = self.timers.expire(now) else { return };
             match deadline {
                 Deadline::Acknowledge(exchange) => self.acknowledge_early(exchange),
                 Deadline::Transmission(exchange) => self.wait_is_over(exchange, now),
@@ -289,7 +288,7 @@ impl Endpoint {
     }
 }
 
-/// So many datagrams and events one wake brings.
+/// So many timers fire in one wake.
 const AT_ONCE: usize = 256;
 
 /// Whether a datagram was sent to a multicast group or to everyone in the network: what a proxy says
