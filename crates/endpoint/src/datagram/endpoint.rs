@@ -239,8 +239,10 @@ impl Endpoint {
     /// After a late wake that may be a copy of every message under way. They leave in portions, so
     /// that they never stand in memory all at once: [`Endpoint::poll_timeout`] is over until all left.
     pub fn handle_timeout(&mut self, now: Instant) {
-        for _ in 0..AT_ONCE {
-            let Some(deadline) = self.timers.expire(now) else { return };
+        let most = self.outbox.len() + self.events.len() + AT_ONCE;
+        while self.outbox.len() + self.events.len() < most
+            && let Some(deadline) = self.timers.expire(now)
+        {
             match deadline {
                 Deadline::Acknowledge(exchange) => self.acknowledge_early(exchange),
                 Deadline::Transmission(exchange) => self.wait_is_over(exchange, now),
@@ -288,7 +290,7 @@ impl Endpoint {
     }
 }
 
-/// So many timers fire in one wake.
+/// So many datagrams and events one wake brings.
 const AT_ONCE: usize = 256;
 
 /// Whether a datagram was sent to a multicast group or to everyone in the network: what a proxy says
