@@ -44,8 +44,8 @@ pub(crate) struct Args {
     /// Length of the hostile phase, in seconds.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
-    /// Length of the phase without a limit, in seconds.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
+    /// Length of the phase without a limit, in seconds; 0 leaves it out.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(..=600))]
     flat_out: u64,
     /// Length of each phase without hostile datagrams, in seconds.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
@@ -91,7 +91,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let cores = if args.no_pin { None } else { Some((args.proxy_core, args.load_core)) };
     ensure!(cores.is_none() || machine.cores() > 1, "proxy and load need a core each; see --no-pin");
     if let Some((_, core)) = cores {
-        sys::pin(core).with_context(|| format!("cannot stay on core {core}; see --load-core and --no-pin"))?;
+        sys::pin(core)
+            .with_context(|| format!("cannot stay on core {core}; see --load-core and --no-pin"))?;
     }
     sys::raise_open_files()?;
     let stage = Stage::set(&args.coapway, cores.map(|cores| cores.0), cores.map(|cores| cores.1))?;
@@ -101,10 +102,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let seed = args.seed.unwrap_or_else(random);
     eprintln!("seed {seed}; {}", stage.printed());
     let limits = Limits { rate: args.rate, factor: args.factor, bound };
-    let rows = args.play(&stage, seed)?;
+    let (rows, died) = args.play(&stage, seed)?;
     println!("{}", report::table(&rows));
     println!("{}; seed {seed}\n", machine.printed());
-    let verdicts = report::verdicts(&rows, limits);
+    let mut verdicts = report::verdicts(&rows, limits);
+    verdicts.push((!died, "the proxy lived to the end".into()));
     for (holds, words) in &verdicts {
         println!("- {}: {words}", if *holds { "holds" } else { "**does not hold**" });
     }
@@ -113,7 +115,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 impl Args {
-    fn play(&self, stage: &Stage, seed: u64) -> Result<Vec<Row>> {
+    /// The phases, and whether the proxy ended in one of them.
+    fn play(&self, stage: &Stage, seed: u64) -> Result<(Vec<Row>, bool)> {
         let players = Players { good: Arc::default(), hostile: [Arc::default(), Arc::default()] };
         let [clients, origins] = players.hostile.clone();
         let aim = Aim {
@@ -132,17 +135,21 @@ impl Args {
         let strangers = strangers::start(aim, seed, clients)?;
         let origin = origin::start(stage.hostile.try_clone()?, seed ^ 1, origins)?;
         let load = good::start(load, Arc::clone(&players.good))?;
-        let mut observed = Vec::new();
+        let (mut observed, mut died) = (Vec::new(), false);
         for (index, phase) in Phase::ALL.into_iter().enumerate() {
-            players.good.set_phase(index);
             let (rate, length) = self.plan(phase);
+            if length.is_zero() {
+                continue;
+            }
+            players.good.set_phase(index);
             for (control, part) in players.hostile.iter().zip([3, 1]) {
                 control.set_rate(if rate == FLAT_OUT { rate } else { rate * part / 4 });
             }
             match observe(stage, &players, length) {
-                Ok(seen) => observed.push((phase, seen)),
+                Ok(seen) => observed.push((index, phase, seen)),
                 Err(error) => {
                     eprintln!("{error:#}");
+                    died = true;
                     break;
                 }
             }
@@ -152,9 +159,11 @@ impl Args {
             thread.join().map_err(|_| anyhow::anyhow!("a generator panicked"))??;
         }
         players.good.stop();
-        let tallies = load.join().map_err(|_| anyhow::anyhow!("the good load panicked"))??;
-        let rows = observed.into_iter().zip(tallies);
-        Ok(rows.map(|((phase, seen), tally)| Row::new(phase, seen, tally)).collect())
+        let mut tallies = load.join().map_err(|_| anyhow::anyhow!("the good load panicked"))??;
+        let rows = observed.into_iter().filter_map(|(index, phase, seen)| {
+            Some(Row::new(phase, seen, tallies.get_mut(index).map(std::mem::take)?))
+        });
+        Ok((rows.collect(), died))
     }
 
     fn plan(&self, phase: Phase) -> (u64, Duration) {
@@ -163,7 +172,7 @@ impl Args {
             Phase::Quiet | Phase::After => (0, Duration::from_secs(self.quiet)),
             Phase::Hostile => (self.rate, Duration::from_secs(self.seconds)),
             Phase::FlatOut => (FLAT_OUT, Duration::from_secs(self.flat_out)),
-            Phase::Recovery => (0, RECOVERY),
+            Phase::Recovery => (0, if self.flat_out > 0 { RECOVERY } else { Duration::ZERO }),
         }
     }
 }

@@ -58,8 +58,7 @@ pub(super) fn answer(request: &Message<'_>, random: &mut Rng, out: &mut Vec<u8>)
         out.extend(b"\xffslow");
         return Some(When::Late(random.u64(600..2000)));
     }
-    let reply =
-        |out: &mut Vec<u8>, kind, code, id| coap::write_head(out, kind, code, id, seen.token());
+    let reply = |out: &mut Vec<u8>, kind, code, id| coap::write_head(out, kind, code, id, seen.token());
     let (id, other_id) = (seen.message_id, random.u16(..));
     match random.u8(..20) {
         0 => return None,

@@ -261,7 +261,10 @@ mod tests {
             assert!(datagram.content.options.into_iter().any(|(number, _)| number.is_critical()));
             targets().write(Mischief::Post, &mut random, &mut out);
             let datagram = Datagram::parse(&out).unwrap();
-            assert_eq!((datagram.message_type, datagram.content.code), (MessageType::Confirmable, Code::POST));
+            assert_eq!(
+                (datagram.message_type, datagram.content.code),
+                (MessageType::Confirmable, Code::POST)
+            );
             targets().write(Mischief::ExtendedToken, &mut random, &mut out);
             assert!(Datagram::parse(&out).unwrap().token.len() > 8);
         }

@@ -41,7 +41,11 @@ pub(super) struct Stage {
 
 impl Stage {
     /// Starts origin and proxy and waits until requests get through.
-    pub(super) fn set(coapway: &Coapway, proxy_core: Option<usize>, load_core: Option<usize>) -> Result<Self> {
+    pub(super) fn set(
+        coapway: &Coapway,
+        proxy_core: Option<usize>,
+        load_core: Option<usize>,
+    ) -> Result<Self> {
         let directory = tempfile::tempdir().context("no temporary directory")?;
         let hostile = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).context("no port for the hostile origin")?;
         let mut held = Vec::new();

@@ -204,11 +204,8 @@ mod tests {
     #[test]
     fn a_reused_message_id_is_the_senders_own() {
         let mut strangers = strangers();
-        let remembered = Remembered {
-            port: 3,
-            from: Ipv4Addr::new(127, 1, 0, 1),
-            datagram: vec![0x40, 1, 0xab, 0xcd],
-        };
+        let remembered =
+            Remembered { port: 3, from: Ipv4Addr::new(127, 1, 0, 1), datagram: vec![0x40, 1, 0xab, 0xcd] };
         strangers.remembered.push_back(remembered);
         let (from, datagram) = strangers.reuse(3).expect("something was sent from this port");
         assert_eq!((from, datagram.get(2..4)), (Ipv4Addr::new(127, 1, 0, 1), Some(&[0xab, 0xcd][..])));

@@ -35,8 +35,13 @@ pub(in crate::hostile) struct Tally {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    Waiting { repeat_at: Instant, timeout: Duration },
-    Acknowledged { until: Instant },
+    Waiting {
+        repeat_at: Instant,
+        timeout: Duration,
+    },
+    Acknowledged {
+        until: Instant,
+    },
     /// By a message of this type and Message ID.
     Answered(u8, u16),
     /// Wrongly, or not at all.
@@ -86,7 +91,7 @@ impl Requests {
         (sequence, client)
     }
 
-    /// The datagram of a request: in turn a GET by Proxy-Uri and a POST by a reverse route.
+    /// The datagram of a request: a GET by Proxy-Uri, or a POST by a reverse route.
     pub(super) fn write(&self, sequence: u32, out: &mut Vec<u8>) {
         let Some(request) = self.requests.get(sequence as usize) else { return };
         let (token, name) = (sequence.to_be_bytes(), self.name(sequence));
@@ -181,7 +186,7 @@ impl Requests {
         let (requests, tallies) = (&mut self.requests, &mut self.tallies);
         self.open.retain(|&sequence| {
             let Some(request) = requests.get_mut(sequence as usize) else { return false };
-            let tally = tallies.get_mut(request.phase);
+            let Some(tally) = tallies.get_mut(request.phase) else { return false };
             let is_over = match request.state {
                 State::Answered(..) | State::Over => return false,
                 State::Acknowledged { until } => until <= now,
@@ -191,7 +196,7 @@ impl Requests {
                         let timeout = timeout * 2;
                         request.state = State::Waiting { repeat_at: now + timeout, timeout };
                         due.push((sequence, request.client));
-                        tally.map(|tally| tally.copies += 1);
+                        tally.copies += 1;
                         return true;
                     }
                     repeat_at <= now
@@ -199,7 +204,7 @@ impl Requests {
             };
             if is_over {
                 request.state = State::Over;
-                tally.map(|tally| tally.unanswered += 1);
+                tally.unanswered += 1;
             }
             !is_over
         });
@@ -231,7 +236,7 @@ impl Requests {
     }
 }
 
-/// GET and POST in turn, so that each client sends both.
+/// Half of them, and of those of each client.
 fn is_post(sequence: u32) -> bool {
     sequence.wrapping_mul(0x9e37_79b9) >> 31 == 1
 }
