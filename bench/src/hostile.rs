@@ -28,7 +28,7 @@ use requests::Targets;
 use stage::Stage;
 use strangers::Aim;
 
-/// Load before anything is measured, and the pause after the flood.
+/// The longest load before anything is measured, and the pause after the flood.
 const WARM_UP: Duration = Duration::from_secs(3);
 const RECOVERY: Duration = Duration::from_secs(5);
 
@@ -103,6 +103,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     eprintln!("seed {seed}; {}", stage.printed());
     let limits = Limits { rate: args.rate, factor: args.factor, bound };
     let (rows, died) = args.play(&stage, seed)?;
+    // Clients that never acknowledge would hold up its end for as long as it drains.
+    stage.proxy.stop(Duration::from_secs(1))?;
     println!("{}", report::table(&rows));
     println!("{}; seed {seed}\n", machine.printed());
     let mut verdicts = report::verdicts(&rows, limits);
@@ -168,7 +170,7 @@ impl Args {
 
     fn plan(&self, phase: Phase) -> (u64, Duration) {
         match phase {
-            Phase::WarmUp => (0, WARM_UP),
+            Phase::WarmUp => (0, WARM_UP.min(Duration::from_secs(self.quiet))),
             Phase::Quiet | Phase::After => (0, Duration::from_secs(self.quiet)),
             Phase::Hostile => (self.rate, Duration::from_secs(self.seconds)),
             Phase::FlatOut => (FLAT_OUT, Duration::from_secs(self.flat_out)),

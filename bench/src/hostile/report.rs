@@ -72,13 +72,13 @@ pub(super) struct Row {
     phase: Phase,
     observed: Observed,
     tally: Tally,
-    quantiles: [f64; 3],
+    quantiles: [f64; 4],
 }
 
 impl Row {
     /// From both sides of the measurement.
     pub(super) fn new(phase: Phase, observed: Observed, mut tally: Tally) -> Self {
-        let quantiles = [0.5, 0.99, 0.999].map(|share| tally.latencies.quantile(share));
+        let quantiles = [0.5, 0.99, 0.999, 1.0].map(|share| tally.latencies.quantile(share));
         Self { phase, observed, tally, quantiles }
     }
 
@@ -95,11 +95,11 @@ impl Row {
     }
 
     fn printed(&self) -> String {
-        let Self { observed, tally, quantiles: [p50, p99, p999], .. } = self;
+        let Self { observed, tally, quantiles: [p50, p99, p999, most], .. } = self;
         let [clients, origins] = self.rates();
         let mebibytes = |kibibytes: u64| kibibytes as f64 / 1024.0;
         format!(
-            "| {} | {:.0} | {} | {} | {} | {} | {} | {p50:.0} | {p99:.0} | {p999:.0} | {clients:.0} | {origins:.0} | {} | {:.1} | {:.1} | {:.2} |\n",
+            "| {} | {:.0} | {} | {} | {} | {} | {} | {p50:.0} | {p99:.0} | {p999:.0} | {most:.0} | {clients:.0} | {origins:.0} | {} | {:.1} | {:.1} | {:.2} |\n",
             self.phase.name(),
             observed.seconds,
             tally.sent,
@@ -118,8 +118,8 @@ impl Row {
 /// The table in Markdown, with the faults below it.
 pub(super) fn table(rows: &[Row]) -> String {
     let mut text = String::from(
-        "| phase | s | good sent | right | of which repeated | faults | unanswered | P50 µs | P99 µs | P99.9 µs | hostile/s, clients | hostile/s, origins | lost at full sockets | RSS MiB | peak MiB | CPU s |\n\
-         |:--|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+        "| phase | s | good sent | right | of which repeated | faults | unanswered | P50 µs | P99 µs | P99.9 µs | most µs | hostile/s, clients | hostile/s, origins | lost at full sockets | RSS MiB | peak MiB | CPU s |\n\
+         |:--|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     let mut faults: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for row in rows {
