@@ -18,7 +18,7 @@ pub(super) enum Mischief {
     UnknownCritical,
     /// Options of a thousand bytes, or some hundred of them.
     LongOptions,
-    /// A token of 9 to 1000 bytes (RFC 8974).
+    /// A token of 13 to 1000 bytes (RFC 8974).
     ExtendedToken,
     /// A datagram above 2048 bytes.
     Oversize,
