@@ -27,7 +27,7 @@ impl Reissue {
         for pair in of_record.windows(2) {
             let [before, exchange] = pair else { continue };
             let what = || format!("record {}: {} issued anew", record.id, describe(&exchange.bytes));
-            if before.token == exchange.token
+            if before.to == exchange.to && before.token == exchange.token
                 || (before.from, before.message_id) == (exchange.from, exchange.message_id)
             {
                 return Err(format!("{} with its old token or Message ID", what()));
