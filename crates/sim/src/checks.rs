@@ -168,6 +168,7 @@ impl Checks {
         self.acknowledgement.stalled(until);
         self.settlement.stalled(until);
         self.copies.stalled(until);
+        self.upstream_window.stalled(until);
     }
 
     /// Everything that had to happen by now has happened.

@@ -23,6 +23,7 @@ pub(super) struct UpstreamWindow {
     nstart: usize,
     closest: Duration,
     one_window: bool,
+    stalled_until: Instant,
     open: BTreeMap<(SocketAddr, bool), BTreeSet<usize>>,
 }
 
@@ -32,8 +33,13 @@ impl UpstreamWindow {
             nstart: rules.upstream_nstart,
             closest: rules.upstream.closest,
             one_window: rules.one_window,
+            stalled_until: Instant::ZERO,
             open: BTreeMap::new(),
         }
+    }
+
+    pub(super) const fn stalled(&mut self, until: Instant) {
+        self.stalled_until = until;
     }
 
     fn place(&self, exchange: &Exchange) -> (SocketAddr, bool) {
@@ -80,9 +86,9 @@ impl UpstreamWindow {
 
     /// All that was to leave in this step has left, and all events were told.
     pub(super) fn exceeded(&mut self, exchanges: &Exchanges, now: Instant) -> Result<(), String> {
-        let (nstart, closest) = (self.nstart, self.closest);
+        let (nstart, closest, stalled) = (self.nstart, self.closest, self.stalled_until);
         for ((origin, _), open) in self.open.iter_mut().filter(|(_, open)| open.len() > nstart) {
-            open.retain(|&number| now < wait_is_over(&exchanges.get(number).copies, closest));
+            open.retain(|&number| now < wait_is_over(&exchanges.get(number).copies, closest, stalled));
             if open.len() > nstart {
                 return Err(format!("{} exchanges with {origin} where {nstart} are allowed", open.len()));
             }
@@ -91,11 +97,12 @@ impl UpstreamWindow {
     }
 }
 
-/// The soonest that the wait after the last copy can be over: a wait is twice the one before, jitter aside.
-fn wait_is_over(copies: &[Instant], closest: Duration) -> Instant {
+/// The soonest that the wait after the last copy can be over: a wait is twice the one before, jitter aside,
+/// unless the process stood still and lengthened that.
+fn wait_is_over(copies: &[Instant], closest: Duration, stalled: Instant) -> Instant {
     match copies {
-        [.., before, last] => *last + last.since(*before).mul_f64(2.0 / 1.15),
-        [only] => *only + closest,
+        [.., before, last] if *before > stalled => *last + last.since(*before).mul_f64(2.0 / 1.15),
+        [.., last] => *last + closest,
         [] => Instant::ZERO,
     }
 }
