@@ -36,8 +36,9 @@ pub(super) struct Amplification {
     unverified: Option<coapway_relay::Parameters>,
     /// By client and token.
     accounts: BTreeMap<(SocketAddr, Vec<u8>), Account>,
-    /// By client and Message ID, the latest token.
-    tokens: BTreeMap<(SocketAddr, u16), Vec<u8>>,
+    /// By client and Message ID, the token; none, where there were several: what an Empty message is for
+    /// cannot be told there.
+    tokens: BTreeMap<(SocketAddr, u16), Option<Vec<u8>>>,
 }
 
 impl Amplification {
@@ -58,7 +59,10 @@ impl Amplification {
             return;
         }
         let token = datagram.token.to_vec();
-        self.tokens.insert((from, datagram.message_id), token.clone());
+        let known = self.tokens.entry((from, datagram.message_id)).or_insert_with(|| Some(token.clone()));
+        if known.as_ref() != Some(&token) {
+            *known = None;
+        }
         let account = self.accounts.entry((from, token)).or_default();
         account.accepted += usize::from(new);
         account.received += bytes.len();
@@ -70,11 +74,12 @@ impl Amplification {
             return Ok(());
         }
         let token = match datagram.content.code {
-            Code::EMPTY => self.tokens.get(&(to, datagram.message_id)).cloned().unwrap_or_default(),
-            _ => datagram.token.to_vec(),
+            Code::EMPTY => self.tokens.get(&(to, datagram.message_id)).cloned().flatten(),
+            _ => Some(datagram.token.to_vec()),
         };
         // What answers no request is a Reset of 4 bytes for at least 4.
-        let Some(account) = self.accounts.get_mut(&(to, token)) else { return Ok(()) };
+        let account = token.and_then(|token| self.accounts.get_mut(&(to, token)));
+        let Some(account) = account else { return Ok(()) };
         account.sent += bytes.len();
         let (Account { received, sent, .. }, allowed) = (account.clone(), account.allowed());
         if sent > allowed {
