@@ -458,7 +458,7 @@ mod tests {
             let mut memory = memory(limit);
             let (mut now, mut known, mut open) = (Instant::ZERO, Vec::new(), 0);
             for _ in 0..3000 {
-                now = now + Duration::from_millis(random.u64(0..20_000));
+                now += Duration::from_millis(random.u64(0..20_000));
                 let class = [Class::Kept, Class::Confirmable, Class::NonConfirmable][random.usize(..3)];
                 let (message_id, digest) = (random.u16(..60), random.u64(..2));
                 let account = Account::VERIFIED;

@@ -25,12 +25,12 @@ fn downstream() -> EndpointParameters {
 
 /// Requests with Message IDs and tokens from `first` on, acknowledged and not yet answered.
 fn open(hop: &mut Hop, peer: Peer, first: u8, count: u8) -> Vec<ExchangeId> {
-    let exchanges = (first..first + count)
-        .map(|number| match hop.receive_from(peer, &request(CON, number.into(), &[number])) {
-            Got::Request(exchange) => exchange,
-            got => panic!("a request, not {got:?}"),
-        })
-        .collect();
+    let mut exchanges = Vec::new();
+    for number in first..first + count {
+        let got = hop.receive_from(peer, &request(CON, number.into(), &[number]));
+        let Got::Request(exchange) = got else { panic!("a request, not {got:?}") };
+        exchanges.push(exchange);
+    }
     hop.wait(hop.now + Duration::from_secs(1));
     exchanges
 }
@@ -118,31 +118,34 @@ fn clients_do_not_delay_each_other() {
 }
 
 #[test]
-fn what_waited_too_long_leaves_once_and_non_confirmable() {
+fn the_next_turn_comes_when_a_response_is_given_up() {
     let mut hop = Hop::with(downstream());
     let exchanges = open(&mut hop, PEER, 1, 2);
     respond(&mut hop, exchanges[0]);
     hop.wait(at(4_000));
     respond(&mut hop, exchanges[1]);
-    hop.wait(at(10_900));
-    // The first is given up at 11 s, and then it is the second's turn.
-    let sent = hop.wait(at(11_050));
-    assert_eq!((sent.len(), shape(&[sent[0].1.clone()])[0]), (1, (0, 2)));
+    let sent = hop.wait(at(10_990));
+    assert!(sent.iter().all(|(_, copy)| shape(std::slice::from_ref(copy)) == [(0, 1)]), "{sent:?}");
+    let sent = hop.wait(at(11_010));
+    assert_eq!((sent.len(), shape(&[sent[0].1.clone()])), (1, vec![(0, 2)]));
+}
 
+#[test]
+fn what_waited_too_long_leaves_once_and_non_confirmable() {
+    // The first is under way for 10 s from 1 s on, then the second until 21 s; the third is ready at 3 s.
     let mut hop = Hop::with(downstream());
-    let exchanges = open(&mut hop, PEER, 1, 2);
-    respond(&mut hop, exchanges[1]);
-    hop.sent();
-    // An answer that is ready before the other one has got its turn after a long time.
-    let [first, second] = [open(&mut hop, PEER, 11, 1)[0], open(&mut hop, PEER, 12, 1)[0]];
+    let first = open(&mut hop, PEER, 1, 1)[0];
     respond(&mut hop, first);
+    hop.sent();
+    let [second, third] = [open(&mut hop, PEER, 2, 1)[0], open(&mut hop, PEER, 3, 1)[0]];
     respond(&mut hop, second);
+    respond(&mut hop, third);
     let sent = hop.wait(at(60_000));
-    let shapes: Vec<_> = sent.iter().map(|(_, datagram)| shape(std::slice::from_ref(datagram))[0]).collect();
-    assert_eq!(shapes.iter().filter(|&&shape| shape == (1, 12)).count(), 1, "{shapes:?}");
-    assert!(!shapes.contains(&(0, 12)), "{shapes:?}");
-    let left = sent.iter().find(|(_, datagram)| datagram[0] >> 4 & 3 == 1).expect("it left");
-    assert!((13_000..13_010).contains(&left.0), "max_wait after it was ready: {}", left.0);
+    let of_third: Vec<_> = sent.iter().filter(|(_, copy)| ids(copy).1 == [3]).collect();
+    assert_eq!(of_third.len(), 1, "{sent:?}");
+    let (left, copy) = of_third[0];
+    assert_eq!(shape(std::slice::from_ref(copy)), [(1, 3)]);
+    assert!((13_000..13_010).contains(left), "max_wait after it was ready: {left}");
     assert_eq!(
         outcomes(hop.events()),
         [(Err(Failure::TimedOut), 3), (Err(Failure::TimedOut), 1), (Err(Failure::TimedOut), 3)]
@@ -207,7 +210,7 @@ fn a_repeat_is_acknowledged_while_its_response_waits() {
     assert_eq!(hop.sent(), [empty_ack(2)]);
     acknowledge(&mut hop, PEER, &first[0]);
     assert_eq!(shape(&hop.sent()), [(0, 2)]);
-    hop.now = hop.now + Duration::from_secs(1);
+    hop.now += Duration::from_secs(1);
     hop.receive(&request(CON, 2, &[2]));
     assert_eq!(hop.sent().len(), 2, "acknowledged, and drawn anew");
 }
