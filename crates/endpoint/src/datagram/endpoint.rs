@@ -273,10 +273,12 @@ impl Endpoint {
 
     /// Panics when the tables contradict each other. For simulations, after each step.
     pub fn check_invariants(&self) {
-        let under_way = || self.transmissions.iter();
         assert_eq!(self.by_message_id.len(), self.transmissions.len(), "each message under way has its ID");
-        for transmission in under_way() {
+        let (mut in_turn, mut preserved) = (0, 0);
+        for transmission in self.transmissions.iter() {
             assert!(transmission.timer.is_some(), "each message under way has a timer");
+            in_turn += usize::from(transmission.in_turn);
+            preserved += usize::from(transmission.preserved);
         }
         let acknowledgements = self.pending.iter().filter(|pending| pending.is_acknowledged_later());
         assert_eq!(
@@ -284,8 +286,8 @@ impl Endpoint {
             self.transmissions.len() + acknowledgements.count() + self.turns.waiting(),
             "each timer has its message"
         );
-        self.turns.check_invariants(under_way().filter(|transmission| transmission.in_turn).count());
-        self.preserved.check_invariants(under_way().filter(|transmission| transmission.preserved).count());
+        self.turns.check_invariants(in_turn);
+        self.preserved.check_invariants(preserved);
         self.duplicates.check_invariants();
     }
 }
