@@ -49,9 +49,14 @@ impl Options {
             socket.set_only_v6(!dual_stack)?;
             set_options_v6(socket.as_fd(), wildcard && self.destinations)?;
         }
+        if !self.destinations {
+            // Nobody here could tell what was sent to a group that some other program has joined.
+            refuse_groups(socket.as_fd(), address.is_ipv4())?;
+        }
         if address.is_ipv4() || dual_stack {
-            // Packet information of IPv4 datagrams comes by the IPv6 option on a dual-stack socket.
-            set_options_v4(socket.as_fd(), wildcard && !dual_stack && self.destinations)?;
+            // On a dual-stack socket the IPv6 option tells where an IPv4 datagram went to as well, but
+            // not whether that was a broadcast.
+            set_options_v4(socket.as_fd(), wildcard && self.destinations)?;
         }
         if self.reuse_port {
             socket.set_reuse_port(true)?;
@@ -84,6 +89,14 @@ fn set_options_v6(socket: BorrowedFd<'_>, packet_information: bool) -> io::Resul
         syscalls::set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
     }
     Ok(())
+}
+
+fn refuse_groups(socket: BorrowedFd<'_>, v4: bool) -> io::Result<()> {
+    let (level, option) = match v4 {
+        true => (libc::IPPROTO_IP, libc::IP_MULTICAST_ALL),
+        false => (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_ALL),
+    };
+    syscalls::set_option(socket, level, option, 0)
 }
 
 fn set_buffer(socket: &Socket, forced: i32, capped: i32, size: usize) -> io::Result<()> {
