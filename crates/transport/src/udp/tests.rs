@@ -190,18 +190,13 @@ const LOOPBACK_INDEX: u32 = 1;
 
 #[tokio::test]
 async fn a_datagram_to_a_group_names_the_group() -> Outcome {
-    let groups: [IpAddr; 2] = ["224.0.1.187".parse()?, "ff01::fd".parse()?];
-    for socket in [bind(ANY_V4)?, bind(ANY_V6)?, bind_dual()?] {
-        let dual_stack = !socket.socket.get_ref().only_v6().unwrap_or(true);
-        for group in groups {
-            if dual_stack || group.is_ipv4() == socket.local_addr().is_ipv4() {
-                let Some(_member) = to_group(at(group, &socket))? else { continue };
-                let mut batch = ReceiveBatch::new();
-                assert_eq!(receive(&socket, &mut batch).await?, 1);
-                let to: Vec<_> = batch.iter().map(|received| received.to).collect();
-                assert_eq!(to, [Some(group)]);
-            }
-        }
+    for (socket, group) in [(bind(ANY_V4)?, "224.0.1.187"), (bind(ANY_V6)?, "ff01::fd")] {
+        let group = group.parse()?;
+        let Some(_member) = to_group(at(group, &socket))? else { continue };
+        let mut batch = ReceiveBatch::new();
+        assert_eq!(receive(&socket, &mut batch).await?, 1);
+        let to: Vec<_> = batch.iter().map(|received| received.to).collect();
+        assert_eq!(to, [Some(group)]);
     }
     Ok(())
 }
