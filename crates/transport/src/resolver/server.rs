@@ -215,7 +215,7 @@ fn follow(name: &OwnedName, kind: Rtype, records: RecordSection<'_, Vec<u8>>) ->
     while hops < MOST_ALIASES {
         let mut alias = None;
         // A record that cannot be read ends the list.
-        for record in records.clone().map_while(Result::ok).filter(|record| record.owner() == last) {
+        for record in records.map_while(Result::ok).filter(|record| record.owner() == last) {
             let ttl = record.ttl().into_duration();
             if let Ok(Some(cname)) = record.to_record::<Cname<_>>() {
                 alias = Some((cname.data().cname().to_vec(), ttl));

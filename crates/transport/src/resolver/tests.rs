@@ -81,7 +81,7 @@ async fn reads_a_hosts_file_again_when_it_has_changed() -> Outcome {
     // As long as before: only its time tells.
     fs::write(&file.0, "192.0.2.2 origin\n")?;
     let later = fs::metadata(&file.0)?.modified()? + Duration::from_secs(1);
-    fs::File::options().write(true).open(&file.0)?.set_modified(later)?;
+    File::options().write(true).open(&file.0)?.set_modified(later)?;
     assert_eq!(addresses(&mut resolver, "origin").await?, list(&["192.0.2.2"]));
 
     // Replaced by another, as an editor does.
@@ -103,7 +103,7 @@ async fn a_hosts_file_met_halfway_leaves_the_last_one_in_place() -> Outcome {
     }
     // Nobody has written for a while: then it is meant like that.
     let before = fs::metadata(&file.0)?.modified()? - Duration::from_secs(5);
-    fs::File::options().write(true).open(&file.0)?.set_modified(before)?;
+    File::options().write(true).open(&file.0)?.set_modified(before)?;
     assert_eq!(addresses(&mut resolver, "origin").await?, list(&["192.0.2.9"]));
     assert_eq!(addresses(&mut resolver, "other").await?, Err(LookupError::NotFound));
 
