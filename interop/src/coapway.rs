@@ -33,7 +33,18 @@ impl Proxy {
     }
 
     fn start(arguments: &[&str], settings: &[&str]) -> Self {
-        let port = free_port();
+        Self::start_at(free_port(), arguments, settings)
+    }
+
+    /// Two reverse proxies, each of which takes the other for its origin.
+    pub fn circle(settings: &[&str]) -> [Self; 2] {
+        let (one, other) = (free_port(), free_port());
+        let leads_to = |port| format!("coap://{}", Family::V4.address(port));
+        [(one, other), (other, one)]
+            .map(|(port, next)| Self::start_at(port, &["--reverse", &leads_to(next)], settings))
+    }
+
+    fn start_at(port: u16, arguments: &[&str], settings: &[&str]) -> Self {
         let mut command = Command::new(binary());
         command.arg("serve").args(["--admin", "off", "--record", "off", "--log", "-"]).args(arguments);
         for family in Family::ALL {

@@ -48,6 +48,8 @@ pub mod option {
     pub const MAX_AGE: u16 = 14;
     /// Uri-Query.
     pub const URI_QUERY: u16 = 15;
+    /// Hop-Limit.
+    pub const HOP_LIMIT: u16 = 16;
     /// Proxy-Uri.
     pub const PROXY_URI: u16 = 35;
     /// Proxy-Scheme.

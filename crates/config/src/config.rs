@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use coapway_proxy::Parameters;
 use coapway_relay::{Forward, Route, Upstream, UpstreamId};
@@ -86,9 +87,12 @@ impl Config {
                 own: self.listen.clone(),
                 own_addresses: Vec::new(),
                 own_names: Vec::new(),
-                ..coapway_relay::Parameters::default()
+                insert_hop_limit: None,
+                identifier: self.settings.process.values.identifier.0.as_str().into(),
+                trusted: self.settings.clients.values.trusted.0.clone(),
+                client_rate: self.settings.limits.values.client_rate,
             },
-            answer_within: None,
+            answer_within: self.settings.downstream.values.answer_within,
             limits: self.settings.limits(),
         }
     }
@@ -101,6 +105,11 @@ impl Config {
     /// Where names are looked up.
     pub const fn resolver(&self) -> &Resolver {
         &self.settings.process.values.resolver
+    }
+
+    /// How long running requests may take once the process is asked to stop.
+    pub const fn drain_timeout(&self) -> Duration {
+        self.settings.process.values.drain_timeout
     }
 
     /// Where forward records go.

@@ -57,6 +57,7 @@ fn write(config: &Config, out: &mut String) -> fmt::Result {
         section(route, out)?;
     }
     section(&settings.forward, out)?;
+    section(&settings.clients, out)?;
     writeln!(out, "forwarding = {}", forwarding(config))?;
 
     out.push_str("\n# operation\n");

@@ -5,3 +5,4 @@ pub(crate) mod downstream;
 pub(crate) mod operation;
 pub(crate) mod places;
 pub(crate) mod upstream;
+pub(crate) mod window;

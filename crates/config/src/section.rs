@@ -92,7 +92,11 @@ impl Count for usize {
 /// What a key holds: the least and the most allowed, and where it goes.
 pub(crate) enum Field<T: 'static> {
     Duration(Duration, Duration, fn(&mut T) -> &mut Duration),
+    /// A duration, or `"off"` for `None`.
+    DurationOrOff(Duration, Duration, fn(&mut T) -> &mut Option<Duration>),
     Number(f64, f64, fn(&mut T) -> &mut f64),
+    /// A number, or `"off"` for `None`.
+    NumberOrOff(f64, f64, fn(&mut T) -> &mut Option<f64>),
     Count(u64, u64, fn(&mut T) -> &mut dyn Count),
     Size(u64, u64, fn(&mut T) -> &mut dyn Count),
     /// With what is allowed in words.
@@ -102,24 +106,13 @@ pub(crate) enum Field<T: 'static> {
 impl<T: 'static> Field<T> {
     fn put(&self, target: &mut T, raw: &Raw) -> Result<(), Wrong> {
         match self {
-            Self::Duration(least, most, place) => {
-                let duration = match raw {
-                    Raw::Seconds(text) => parse_seconds(text)?,
-                    Raw::Text(text) | Raw::Word(text) => parse_duration(text)?,
-                    Raw::Integer(_) | Raw::Float(_) => {
-                        return Err(
-                            Wrong::new("a duration needs a unit").hint("write it like \"2s\" or \"500ms\"")
-                        );
-                    }
-                    Raw::Boolean(_) | Raw::List(_) | Raw::Table | Raw::Date => {
-                        return Err(Wrong::new("not a duration"));
-                    }
-                };
-                *place(target) = within(duration, *least, *most)?;
+            Self::Duration(least, most, place) => *place(target) = duration(raw, *least, *most)?,
+            Self::DurationOrOff(least, most, place) => {
+                *place(target) = if is_off(raw) { None } else { Some(duration(raw, *least, *most)?) };
             }
-            Self::Number(least, most, place) => {
-                let number = raw.as_number().ok_or_else(|| Wrong::new("not a number"))?;
-                *place(target) = within(number, *least, *most)?;
+            Self::Number(least, most, place) => *place(target) = number(raw, *least, *most)?,
+            Self::NumberOrOff(least, most, place) => {
+                *place(target) = if is_off(raw) { None } else { Some(number(raw, *least, *most)?) };
             }
             Self::Count(least, most, place) => place(target).put(count(raw, *least, *most)?),
             Self::Size(least, most, place) => {
@@ -136,7 +129,9 @@ impl<T: 'static> Field<T> {
     fn show(&self, target: &mut T) -> String {
         match self {
             Self::Duration(_, _, place) => show_duration(*place(target)),
+            Self::DurationOrOff(_, _, place) => place(target).map_or_else(off, show_duration),
             Self::Number(_, _, place) => show_number(*place(target)),
+            Self::NumberOrOff(_, _, place) => place(target).map_or_else(off, show_number),
             Self::Count(_, _, place) => place(target).value().to_string(),
             Self::Size(_, _, place) => show_size(place(target).value()),
             Self::Value(_, place) => place(target).show(),
@@ -151,13 +146,44 @@ impl<T: 'static> Field<T> {
             Self::Duration(least, most, _) => {
                 format!("{} to {}", show_duration(*least), show_duration(*most))
             }
+            Self::DurationOrOff(least, most, _) => {
+                format!("\"off\" or {} to {}", show_duration(*least), show_duration(*most))
+            }
             Self::Number(least, most, _) => format!("{} to {}", show_number(*least), show_number(*most)),
+            Self::NumberOrOff(least, most, _) => {
+                format!("\"off\" or {} to {}", show_number(*least), show_number(*most))
+            }
             Self::Count(least, most, _) if least == most => format!("only {least}"),
             Self::Count(least, most, _) => format!("{least} to {most}"),
             Self::Size(least, most, _) => format!("{} to {}", show_size(*least), show_size(*most)),
             Self::Value(allowed, _) => (*allowed).to_owned(),
         }
     }
+}
+
+fn is_off(raw: &Raw) -> bool {
+    raw.as_text() == Some("off")
+}
+
+fn off() -> String {
+    "off".to_owned()
+}
+
+fn duration(raw: &Raw, least: Duration, most: Duration) -> Result<Duration, Wrong> {
+    let duration = match raw {
+        Raw::Seconds(text) => parse_seconds(text)?,
+        Raw::Text(text) | Raw::Word(text) => parse_duration(text)?,
+        Raw::Integer(_) | Raw::Float(_) => {
+            return Err(Wrong::new("a duration needs a unit").hint("write it like \"2s\" or \"500ms\""));
+        }
+        Raw::Boolean(_) | Raw::List(_) | Raw::Table | Raw::Date => return Err(Wrong::new("not a duration")),
+    };
+    within(duration, least, most)
+}
+
+fn number(raw: &Raw, least: f64, most: f64) -> Result<f64, Wrong> {
+    let number = raw.as_number().ok_or_else(|| Wrong::new("not a number"))?;
+    within(number, least, most)
 }
 
 /// A number with at least one decimal, as TOML wants floats.

@@ -52,7 +52,7 @@ pub(crate) fn downstream(settings: &Settings) -> EndpointParameters {
         transmission: TransmissionParameters { max_retransmit, ..values.transmission },
         max_wait: values.max_wait,
         early_ack_after: values.early_ack_after,
-        nstart: EndpointParameters::default().nstart,
+        nstart: values.window.nstart(),
         duplicates: settings.dedup.values.duplicates,
         peer,
     }

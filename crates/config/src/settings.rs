@@ -10,7 +10,7 @@ use coapway_proxy::Limits;
 use crate::document::Array;
 use crate::error::ConfigError;
 use crate::raw::{Assignment, Raw, Written};
-use crate::schema::admission::{Forward, LimitKeys};
+use crate::schema::admission::{Clients, Forward, LimitKeys};
 use crate::schema::downstream::{Dedup, Downstream};
 use crate::schema::operation::{Admin, LogSettings, Process, RecordSettings};
 use crate::schema::places::{LISTEN_ALLOWED, Listener, NamedOrigin, Route};
@@ -25,6 +25,7 @@ pub(crate) struct Settings {
     pub(crate) downstream: Section<Downstream>,
     pub(crate) upstream: Section<Upstream>,
     pub(crate) forward: Section<Forward>,
+    pub(crate) clients: Section<Clients>,
     pub(crate) dedup: Section<Dedup>,
     pub(crate) limits: Section<LimitKeys>,
     pub(crate) record: Section<RecordSettings>,
@@ -79,6 +80,7 @@ impl Default for Settings {
             downstream: Section::new("downstream"),
             upstream: Section::new("upstream"),
             forward: Section::new("forward"),
+            clients: Section::new("clients"),
             dedup: Section::new("dedup"),
             limits: Section::new("limits"),
             record: Section::new("record"),
@@ -94,12 +96,13 @@ impl Default for Settings {
 
 impl Settings {
     /// The tables that have keys of their own.
-    pub(crate) fn sections(&self) -> [&dyn AnySection; 9] {
+    pub(crate) fn sections(&self) -> [&dyn AnySection; 10] {
         [
             &self.process,
             &self.downstream,
             &self.upstream,
             &self.forward,
+            &self.clients,
             &self.dedup,
             &self.limits,
             &self.record,
@@ -108,12 +111,13 @@ impl Settings {
         ]
     }
 
-    fn sections_mut(&mut self) -> [&mut dyn AnySection; 9] {
+    fn sections_mut(&mut self) -> [&mut dyn AnySection; 10] {
         [
             &mut self.process,
             &mut self.downstream,
             &mut self.upstream,
             &mut self.forward,
+            &mut self.clients,
             &mut self.dedup,
             &mut self.limits,
             &mut self.record,

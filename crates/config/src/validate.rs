@@ -7,7 +7,7 @@ use coapway_endpoint::{Estimator, TransmissionParameters};
 use coapway_relay::Forward;
 
 use crate::error::ConfigError;
-use crate::schema::upstream::Window;
+use crate::schema::window::Window;
 use crate::section::{Section, Table};
 use crate::sets::{UpstreamSet, downstream, upstream_sets};
 use crate::settings::{NamedUpstream, Settings};
@@ -150,7 +150,7 @@ fn upstream(settings: &Settings, set: UpstreamSet<'_>, warnings: &mut Vec<String
         schedule(set.section, &parameters.transmission, warnings);
         held(set.section, &parameters.transmission, set.used().transmission.max_retransmit, warnings);
     }
-    if let Window::Fixed(window @ 2..) = set.section.values.window
+    if let Window::Fixed(window @ 2..) = set.section.values.window.window
         && parameters.rto.estimator == Estimator::Fixed
         && !inherits(&["nstart", "rto.estimator"])
     {

@@ -100,9 +100,9 @@ async fn run(config: &Config) -> ExitCode {
             return complain(1, &text);
         }
     };
-    let source = match config.resolver() {
-        coapway_config::Resolver::System => Source::System,
-        coapway_config::Resolver::Hosts(path) => Source::Hosts(path.clone()),
+    let source = match names(config.resolver()) {
+        Ok(source) => source,
+        Err(error) => return complain(1, &error),
     };
     let resolver = match Resolver::new(source, LOOK_UPS.0, LOOK_UPS.1) {
         Ok(resolver) => resolver,
@@ -150,9 +150,21 @@ async fn run(config: &Config) -> ExitCode {
             }
         }
     };
-    worker.run(stop).await;
+    worker.run(config.drain_timeout(), stop).await;
     tracing::info!("stopped");
     ExitCode::SUCCESS
+}
+
+/// Where names are looked up.
+fn names(resolver: &coapway_config::Resolver) -> Result<Source, String> {
+    match resolver {
+        coapway_config::Resolver::System => Ok(Source::System),
+        coapway_config::Resolver::Hosts(path) => Ok(Source::Hosts(path.clone())),
+        coapway_config::Resolver::Server(address) => Err(format!(
+            "cannot ask the DNS server {address}: not in this build yet\n  hint: resolver = \"system\" uses the \
+             servers the host is configured for"
+        )),
+    }
 }
 
 /// The addresses of this host, so that a request to ourselves is seen for what it is.

@@ -10,8 +10,10 @@ use coapway_message::Failure;
 use coapway_proxy::SocketRole;
 use coapway_transport::{Options, Progress, SendBatch, SendFailure, UdpSocket};
 
-/// Datagrams a blocked socket may hold back; what comes beyond is dropped and counted.
+/// Datagrams that blocked sockets may hold back, one and all together; what comes beyond is dropped and
+/// counted.
 const HELD_BACK: usize = 4096;
+const HELD_BACK_TOGETHER: usize = 2 * HELD_BACK;
 const BATCH: usize = 64;
 
 /// One socket and what is to leave from it.
@@ -121,18 +123,23 @@ impl Sockets {
                 return;
             }
         };
+        if self.open[place].blocked && self.is_enough_held_back(place) {
+            self.dropped += 1;
+            return;
+        }
         let socket = &mut self.open[place];
         if socket.outgoing.is_empty() {
             self.dirty.push(place);
-        }
-        if socket.blocked && socket.outgoing.len() >= HELD_BACK {
-            self.dropped += 1;
-            return;
         }
         socket.outgoing.push(peer.remote, peer.local.address, datagram);
         if socket.outgoing.is_full() && !socket.blocked {
             self.send(place, unsent);
         }
+    }
+
+    fn is_enough_held_back(&self, place: usize) -> bool {
+        let waiting = |&place: &usize| self.open[place].outgoing.len();
+        waiting(&place) >= HELD_BACK || self.dirty.iter().map(waiting).sum::<usize>() >= HELD_BACK_TOGETHER
     }
 
     /// Sends what was pushed, as far as the system takes it.
@@ -150,7 +157,12 @@ impl Sockets {
         if socket.outgoing.is_empty() {
             return;
         }
+        let held_back = socket.outgoing.len() > BATCH;
         socket.blocked = socket.udp.send(&mut socket.outgoing, &mut self.failures) == Progress::Blocked;
+        if held_back && socket.outgoing.is_empty() {
+            // What it took to hold so many back is given back.
+            socket.outgoing = SendBatch::new(BATCH);
+        }
         let local = Local { socket: socket.id, address: None };
         for SendFailure { to, error, quote, .. } in self.failures.drain(..) {
             let failure = match error.raw_os_error() {

@@ -16,8 +16,6 @@ use crate::sockets::{Sockets, Unsent};
 
 /// Batches taken from one socket before the others have their turn.
 const BATCHES_IN_TURN: usize = 4;
-/// How long running requests may take once the process is asked to stop.
-const DRAIN: Duration = Duration::from_secs(30);
 
 /// Whoever reads the events of a proxy.
 pub(crate) trait Reader {
@@ -66,8 +64,8 @@ impl<R: Reader> Worker<R> {
     }
 
     /// Runs until `stop` is ready, and then on until every request is answered; at most for
-    /// [`DRAIN`], and not when `stop` is ready once more.
-    pub(crate) async fn run(&mut self, mut stop: impl FnMut(&mut Context<'_>) -> Poll<()>) {
+    /// `drain`, and not when `stop` is ready once more.
+    pub(crate) async fn run(&mut self, drain: Duration, mut stop: impl FnMut(&mut Context<'_>) -> Poll<()>) {
         let mut sleep = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
         let mut armed = None;
         let mut draining_until = None;
@@ -102,7 +100,7 @@ impl<R: Reader> Worker<R> {
             }
             if stopped {
                 let now = self.clock.now();
-                draining_until = Some(now + DRAIN);
+                draining_until = Some(now + drain);
                 self.input(Input::Drain, now);
             }
             // Lets the runtime see new arrivals on all sockets.

@@ -6,6 +6,18 @@ use coapway_message::{Content, ExchangeId, Failure};
 
 use crate::trace::{AnswerKind, Trace};
 
+/// What is done with a request that was not seen before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// Taken; its sender's address is believed.
+    Take,
+    /// Taken; an answer must stay within what an unverified address may get (RFC 7252 §11.3,
+    /// RFC 9175 §2.4).
+    TakeUnverified,
+    /// Not taken: nothing is remembered or answered.
+    Drop,
+}
+
 /// What one datagram brought for the floor above.
 #[derive(Debug)]
 pub enum Received<'d> {
@@ -40,7 +52,7 @@ pub enum Received<'d> {
 /// What happened without a message for the floor above.
 #[derive(Debug)]
 pub enum Event {
-    /// An empty Acknowledgement left for a request; its response will be separate.
+    /// An empty Acknowledgement left for a request: its response will be separate, or there is none.
     EmptyAckSent {
         /// The request.
         exchange: ExchangeId,
@@ -50,11 +62,12 @@ pub enum Event {
         /// The request, while it is not answered yet.
         exchange: Option<ExchangeId>,
     },
-    /// A separate response reached the client, or was rejected or given up.
+    /// A separate response reached the client, or was rejected or given up. Comes once for each.
     Delivered {
         /// The request.
         exchange: ExchangeId,
-        /// Whether and why not.
+        /// Whether and why not. One that left Non-confirmable, and so may have arrived, is `TimedOut`
+        /// when its turn did not come in time and `Overloaded` when too many waited.
         outcome: Result<(), Failure>,
         /// Copies that left.
         copies: u32,
@@ -74,6 +87,14 @@ pub enum Event {
         copies: u32,
         /// The timeout that ran out.
         timeout: Duration,
+    },
+    /// The wait after the last copy that may leave ran out without an Acknowledgement. A response is
+    /// still listened for until the deadline.
+    Exhausted {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// Copies that left.
+        copies: u32,
     },
     /// A request of ours ended without a response.
     Failed {
@@ -102,6 +123,10 @@ pub enum Refused {
     /// The exchange is unknown or already answered.
     #[error("no such exchange")]
     Unknown,
+    /// The answer is larger than an unverified address may get. The request stays open: an answer of
+    /// at most 60 bytes, token included, always fits.
+    #[error("too large for an address that is not verified")]
+    Unverified,
 }
 
 /// What an endpoint counted since it started.
@@ -109,6 +134,10 @@ pub enum Refused {
 pub struct Counters {
     /// Datagrams shorter than a header or of another version.
     pub ignored: u64,
+    /// Datagrams that were sent to a multicast or broadcast address.
+    pub group: u64,
+    /// New requests that were not taken.
+    pub dropped: u64,
     /// Messages with a format error or a reserved code.
     pub malformed: u64,
     /// Repeated messages.
@@ -129,4 +158,12 @@ pub struct Counters {
     pub retransmissions: u64,
     /// Responses that could not be sent for want of a Message ID.
     pub unsendable: u64,
+    /// Datagrams that did not leave because an unverified address had got enough.
+    pub withheld: u64,
+    /// Separate responses that waited for their turn.
+    pub waited: u64,
+    /// Separate responses that left once, Non-confirmable, because their turn did not come.
+    pub unconfirmed: u64,
+    /// Requests of ours that went out under a token of the caller's.
+    pub preserved_tokens: u64,
 }

@@ -155,6 +155,12 @@ pub struct EndpointParameters {
     pub peer: TransmissionParameters,
 }
 
+impl EndpointParameters {
+    /// Message IDs are kept for this many peers; beyond them, new ones get none until old ones are
+    /// forgotten. Enough for 500 new ones each second of EXCHANGE_LIFETIME.
+    pub const MOST_PEERS: usize = 1 << 17;
+}
+
 impl Default for EndpointParameters {
     fn default() -> Self {
         let transmission = TransmissionParameters::default();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use coapway_message::Token;
 use coapway_time::Instant;
 use smallvec::SmallVec;
 
@@ -23,8 +24,8 @@ pub struct Trace {
     pub peer: Peer,
     /// Our Message ID.
     pub message_id: u16,
-    /// Our token.
-    pub token: [u8; 8],
+    /// Our token, or the one the caller gave.
+    pub token: Token,
     /// Whether it was Confirmable.
     pub confirmable: bool,
     /// The copies, first to last.

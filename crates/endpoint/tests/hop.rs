@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use coapway_endpoint::{
-    AnswerKind, Endpoint, EndpointParameters, Event, Local, Peer, Received, Schedule, Seed, SocketId, Trace,
-    TransmissionParameters,
+    AnswerKind, Endpoint, EndpointParameters, Event, Gate, Local, Peer, Received, Schedule, Seed, SocketId,
+    Trace, TransmissionParameters,
 };
 use coapway_message::{Code, Content, Datagram, ExchangeId, Failure, MessageType, datagram};
 use coapway_time::Instant;
@@ -49,7 +49,7 @@ impl Hop {
     }
 
     fn receive_from(&mut self, peer: Peer, bytes: &[u8]) -> Got {
-        let got = match self.endpoint.handle_datagram(peer, bytes, self.now) {
+        let got = match self.endpoint.handle_datagram(peer, bytes, self.now, || Gate::Take) {
             Received::Nothing => Got::Nothing,
             Received::Request { exchange, .. } => Got::Request(exchange),
             Received::Response { exchange, kind, content, .. } => Got::Response(exchange, kind, content.code),
@@ -89,7 +89,7 @@ impl Hop {
         let schedule = Schedule::new(&TransmissionParameters::default(), self.now);
         let exchange = self
             .endpoint
-            .send_request(PEER, confirmable, &Content::bare(Code::GET), schedule, self.now)
+            .send_request(PEER, confirmable, None, &Content::bare(Code::GET), schedule, self.now)
             .expect("Message IDs are free");
         (exchange, self.sent().pop().expect("the first copy leaves at once"))
     }

@@ -133,6 +133,8 @@ pub fn encode(
             buffer.extend_from_slice(&((length - 269) as u16).to_be_bytes());
         }
     }
+    // All at once, so that the buffer is not twice as large as what it holds.
+    buffer.reserve(token.len() + content.options.as_encoded().len() + 1 + content.payload.len());
     buffer.extend_from_slice(token);
     buffer.extend_from_slice(content.options.as_encoded());
     if !content.payload.is_empty() {

@@ -30,6 +30,20 @@ macro_rules! options {
             shortest: $shortest,
             longest: $longest,
         }),*];
+
+        /// A match rather than a search: every option of every message is looked up.
+        const fn definition(number: OptionNumber) -> Option<&'static Definition> {
+            match number.0 {
+                $($number => Some(&Definition {
+                    number: OptionNumber($number),
+                    name: $name,
+                    repeatable: $repeatable,
+                    shortest: $shortest,
+                    longest: $longest,
+                }),)*
+                _ => None,
+            }
+        }
     };
 }
 
@@ -76,13 +90,9 @@ impl OptionNumber {
         self.0 & 0x1e == 0x1c
     }
 
-    fn definition(self) -> Option<&'static Definition> {
-        DEFINITIONS.iter().find(|definition| definition.number == self)
-    }
-
     /// Its registered name, where this project knows it.
     pub fn name(self) -> Option<&'static str> {
-        self.definition().map(|definition| definition.name)
+        definition(self).map(|definition| definition.name)
     }
 
     /// The number of the option with this registered name, in any case.
@@ -92,14 +102,18 @@ impl OptionNumber {
 
     /// Whether a second occurrence has a meaning; unknown options may repeat.
     pub fn is_repeatable(self) -> bool {
-        self.definition().is_none_or(|definition| definition.repeatable)
+        definition(self).is_none_or(|definition| definition.repeatable)
     }
 
     /// Whether a value of `length` bytes is inside the definition's range. One that is not makes
     /// the option count as unrecognised (RFC 7252 §5.4.3).
     pub fn allows_length(self, length: usize) -> bool {
-        self.definition()
-            .is_none_or(|d| usize::from(d.shortest) <= length && length <= usize::from(d.longest))
+        definition(self).is_none_or(|d| usize::from(d.shortest) <= length && length <= usize::from(d.longest))
+    }
+
+    /// The longest value its definition allows, in bytes; `None` where this project does not know it.
+    pub fn longest(self) -> Option<u16> {
+        definition(self).map(|definition| definition.longest)
     }
 }
 

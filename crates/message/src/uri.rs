@@ -300,8 +300,15 @@ impl<'a> Uri<'a> {
 ///
 /// Source: RFC 7252 §6.5 steps 6, 7 and 9.
 pub fn write_path(options: &Options<'_>, text: &mut String) {
+    write_segments(options.values(OptionNumber::URI_PATH), text);
+}
+
+/// Appends the path of these segments in normal form; `/` for none.
+///
+/// Source: RFC 7252 §6.5 steps 6, 7 and 9.
+pub fn write_segments<'s>(segments: impl IntoIterator<Item = &'s [u8]>, text: &mut String) {
     let start = text.len();
-    for segment in options.values(OptionNumber::URI_PATH) {
+    for segment in segments {
         text.push('/');
         encode(SEGMENT, segment, text);
     }

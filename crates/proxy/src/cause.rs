@@ -11,6 +11,14 @@ pub enum Cause {
     Refused,
     /// The forward failed.
     Failed(Failure),
+    /// A resource of our own.
+    Local,
+    /// What the origin said before: not to come back yet (RFC 8516 §4, RFC 7252 §5.9.3.4).
+    Held,
+    /// The answer to an equal request of the same client.
+    Joined,
+    /// The origin's response is more than an unverified address may get (RFC 7252 §11.3).
+    Withheld,
 }
 
 impl Cause {
@@ -20,6 +28,10 @@ impl Cause {
             Self::Origin => "ok",
             Self::Refused => "refused",
             Self::Failed(failure) => failure.name(),
+            Self::Local => "local",
+            Self::Held => "held",
+            Self::Joined => "joined",
+            Self::Withheld => "withheld",
         }
     }
 }

@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 
 use coapway_message::{Code, Evidence, ExchangeId, Failure};
 
+use crate::alert::Alert;
 use crate::cause::Cause;
 use crate::record::Record;
+use crate::refusals::Refusals;
 
 /// Something happened. `request` names the client's request throughout.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,6 +71,10 @@ pub enum Event {
         /// Why not.
         outcome: Result<(), Failure>,
     },
+    /// Something an operator should know of.
+    Alert(Alert),
+    /// Answers without a forward, one kind of them in one second; only when records are asked for.
+    Refused(Refusals),
     /// The forward record; only when records are asked for.
     Forwarded(Box<Record>),
 }
@@ -93,6 +99,10 @@ impl fmt::Display for Event {
             Self::Delivered { request, outcome: Ok(()) } => write!(f, "{request} delivered"),
             Self::Delivered { request, outcome: Err(failure) } => {
                 write!(f, "{request} undelivered {}", failure.name())
+            }
+            Self::Alert(alert) => write!(f, "alert: {}", alert.name()),
+            Self::Refused(Refusals { code, cause, count, .. }) => {
+                write!(f, "answered {count} times {code} {}", cause.name())
             }
             Self::Forwarded(_) => f.write_str("record"),
         }

@@ -9,6 +9,7 @@ use coapway_time::Instant;
 use crate::cause::Cause;
 use crate::event::Event;
 use crate::record::Record;
+use crate::refusals::Sums;
 
 /// What is listened to. What nobody listens to costs nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub(crate) struct Journal {
     /// Records of requests that are not answered yet, by request slot.
     drafts: Vec<Option<Box<Record>>>,
     next_record: u64,
+    /// Answers without a record.
+    refusals: Sums,
 }
 
 impl Journal {
@@ -45,6 +48,16 @@ impl Journal {
 
     pub(crate) fn poll(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.refusals.due()
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if self.refusals.due().is_some_and(|due| due <= now) {
+            self.events.extend(self.refusals.take(now).map(Event::Refused));
+        }
     }
 
     pub(crate) fn draft(&mut self, request: ExchangeId, record: impl FnOnce() -> Record) {
@@ -86,8 +99,13 @@ impl Journal {
     ) {
         let code = content.code;
         self.event(|| Event::Answered { request, code, cause, evidence });
-        let Some(draft) = self.drafts.get_mut(request.slot as usize) else { return };
-        let Some(mut record) = draft.take() else { return };
+        let draft = self.drafts.get_mut(request.slot as usize).and_then(Option::take);
+        let Some(mut record) = draft else {
+            if self.listening.records {
+                self.refusals.add(code, cause, now);
+            }
+            return;
+        };
         (record.code, record.cause, record.evidence, record.answered) = (code, cause, evidence, now);
         record.bytes_out = size(content);
         self.events.push_back(Event::Forwarded(record));

@@ -12,14 +12,26 @@
 //! of the daemon and the virtual world of the simulator drive the very same three calls.
 
 mod alternatives;
+mod answers;
 mod arrival;
+mod budget;
+mod guards;
 mod journal;
 mod lookups;
+mod loops;
 mod origin;
 mod origins;
+mod permits;
+mod probing;
 mod queue;
+mod requests;
+mod responses;
+mod sending;
+mod shift;
+mod transfers;
 mod upstreams;
 
+pub mod alert;
 pub mod cause;
 pub mod event;
 pub mod input;
@@ -27,7 +39,9 @@ pub mod output;
 pub mod parameters;
 pub mod proxy;
 pub mod record;
+pub mod refusals;
 
+pub use alert::Alert;
 pub use cause::Cause;
 pub use event::Event;
 pub use input::{Input, SocketRole};
@@ -36,3 +50,4 @@ pub use output::Output;
 pub use parameters::{Limits, Parameters, PostGuard, RetryParameters, TokenPolicy, UpstreamParameters};
 pub use proxy::{Occupancy, Proxy};
 pub use record::Record;
+pub use refusals::Refusals;

@@ -103,6 +103,17 @@ impl Lookups {
         }
     }
 
+    /// An exchange with this address came to nothing: names that lead there are looked up anew.
+    pub(crate) fn distrust(&mut self, address: IpAddr) {
+        for state in self.names.values_mut() {
+            if let State::Known { addresses, until } = state
+                && addresses.contains(&address)
+            {
+                *until = Instant::ZERO;
+            }
+        }
+    }
+
     pub(crate) fn poll_asked(&mut self) -> Option<(u64, Box<str>)> {
         self.asked.pop_front()
     }

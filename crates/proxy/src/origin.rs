@@ -4,13 +4,18 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use coapway_endpoint::{Local, Peer, RoundTrip, Window};
-use coapway_message::OwnedContent;
+use coapway_message::{OwnedContent, Token};
 use coapway_relay::{FetchId, UpstreamId};
 use coapway_time::Instant;
 
+use crate::budget::Budget;
 use crate::input::SocketRole;
 use crate::parameters::UpstreamParameters;
+use crate::permits::Permits;
 use crate::queue::FairQueue;
+use crate::responses::ResponseTimes;
+use crate::shift::Shift;
+use crate::transfers::Transfer;
 
 /// What is known of an origin is kept this long after its last use: longer than EXCHANGE_LIFETIME, so
 /// that nothing about its last messages is forgotten too early.
@@ -26,12 +31,19 @@ pub(crate) struct Queued {
 }
 
 /// What is to be sent, beside the content.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Order {
     pub(crate) client: SocketAddr,
     pub(crate) confirmable: bool,
+    /// Whether all copies may leave that MAX_RETRANSMIT allows.
     pub(crate) idempotent: bool,
     pub(crate) deadline: Instant,
+    /// The block-wise transfer it is part of.
+    pub(crate) transfer: Option<Transfer>,
+    /// The token it should have upstream.
+    pub(crate) token: Option<Token>,
+    /// Whether it was sent before, in another exchange.
+    pub(crate) is_reissue: bool,
 }
 
 #[derive(Debug)]
@@ -39,15 +51,23 @@ pub(crate) struct Origin {
     pub(crate) address: SocketAddr,
     pub(crate) upstream: UpstreamId,
     pub(crate) window: Window,
+    pub(crate) permits: Permits,
     pub(crate) round_trip: RoundTrip,
+    pub(crate) responses: ResponseTimes,
+    pub(crate) budget: Budget,
+    pub(crate) shift: Shift,
+    /// Whether the learned timeout is over its cap, and that was told.
+    pub(crate) is_over_cap: bool,
     pub(crate) queue: FairQueue<Queued>,
     /// The port in use; ports are used up one after the other, so that batches stay whole.
     port: u32,
     /// Exchanges under way, acknowledged ones included.
     pub(crate) exchanges: u32,
     pub(crate) idle_from: Instant,
-    /// Whether a timer is set to try again for want of Message IDs.
-    pub(crate) retries: bool,
+    /// Whether all Message IDs are taken, until a timer says to try again.
+    pub(crate) is_starved: bool,
+    /// When the queue is looked at again although nothing came.
+    pub(crate) retry_at: Option<Instant>,
 }
 
 impl Origin {
@@ -55,33 +75,53 @@ impl Origin {
         address: SocketAddr,
         upstream: UpstreamId,
         parameters: &UpstreamParameters,
-        hasher: ahash::RandomState,
+        hasher: &ahash::RandomState,
+        now: Instant,
     ) -> Self {
         Self {
             address,
             upstream,
             window: Window::new(parameters.nstart),
+            permits: Permits::new(hasher.clone()),
             round_trip: RoundTrip::new(parameters.rto, parameters.transmission.ack_timeout),
-            queue: FairQueue::new(hasher),
+            responses: ResponseTimes::default(),
+            budget: Budget::new(&parameters.retry, now),
+            shift: Shift::default(),
+            is_over_cap: false,
+            queue: FairQueue::new(hasher.clone()),
             port: 0,
             exchanges: 0,
-            idle_from: Instant::ZERO,
-            retries: false,
+            idle_from: now + ORIGIN_LIFETIME,
+            is_starved: false,
+            retry_at: None,
         }
     }
 
-    /// The port to send from: the current one while it has Message IDs, else the next that has.
+    /// The port to send from: the current one while it has Message IDs, else the next that has. A
+    /// block-wise transfer under way has a port of its own.
     pub(crate) fn choose_port(
         &mut self,
         source_ports: u32,
+        order: &Order,
         has_message_id: impl Fn(&Peer) -> bool,
+        now: Instant,
     ) -> Option<Peer> {
         let count = source_ports.max(1);
+        let (bound, taken) = self.permits.ports(order, now);
+        if let Some(number) = bound {
+            let peer = self.peer(number);
+            return has_message_id(&peer).then_some(peer);
+        }
         for step in 0..count {
             let number = (self.port + step) % count;
             let peer = self.peer(number);
+            if taken.contains(number) {
+                continue;
+            }
             if has_message_id(&peer) {
-                self.port = number;
+                if order.transfer.is_none() {
+                    self.port = number;
+                }
                 return Some(peer);
             }
         }
@@ -94,7 +134,7 @@ impl Origin {
     }
 
     /// Whether nothing is under way or waiting.
-    pub(crate) const fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.exchanges == 0 && self.queue.is_empty() && self.window.outstanding() == 0
     }
 }

@@ -9,13 +9,13 @@ use coapway_relay::UpstreamId;
 use coapway_time::Instant;
 use hashbrown::HashMap;
 
-use crate::origin::{ORIGIN_LIFETIME, Origin};
+use crate::origin::Origin;
 use crate::parameters::UpstreamParameters;
 
 /// An origin that could not be forgotten is looked at again after this.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Origins by number and by address. One that is idle for [`ORIGIN_LIFETIME`] is forgotten.
+/// Origins by number and by address. One that is idle for 900 s is forgotten.
 #[derive(Debug)]
 pub(crate) struct Origins {
     places: Vec<Option<Origin>>,
@@ -52,6 +52,14 @@ impl Origins {
         (0..).zip(&self.places).filter_map(|(index, origin)| Some((index, origin.as_ref()?)))
     }
 
+    pub(crate) fn index(&self, address: SocketAddr, upstream: UpstreamId) -> Option<u32> {
+        self.by_address.get(&(address, upstream)).copied()
+    }
+
+    pub(crate) fn find(&self, address: SocketAddr, upstream: UpstreamId) -> Option<&Origin> {
+        self.get(self.index(address, upstream)?)
+    }
+
     pub(crate) fn find_mut(&mut self, address: SocketAddr, upstream: UpstreamId) -> Option<&mut Origin> {
         let &index = self.by_address.get(&(address, upstream))?;
         self.get_mut(index)
@@ -72,8 +80,7 @@ impl Origins {
         if self.by_address.len() >= self.most {
             return None;
         }
-        let mut origin = Origin::new(address, upstream, parameters, self.hasher.clone());
-        origin.idle_from = now + ORIGIN_LIFETIME;
+        let origin = Origin::new(address, upstream, parameters, &self.hasher, now);
         let index = self.free.pop().unwrap_or_else(|| {
             self.places.push(None);
             self.places.len() as u32 - 1
@@ -93,7 +100,7 @@ impl Origins {
             }
             self.idle.pop_front();
             let Some(origin) = self.get(index) else { continue };
-            if origin.idle_from > now || !origin.is_idle() || origin.retries {
+            if origin.idle_from > now || !origin.is_idle() || origin.retry_at.is_some() {
                 self.idle.push_back((origin.idle_from.max(now + PAUSE), index));
             } else {
                 self.by_address.remove(&(origin.address, origin.upstream));
@@ -107,6 +114,7 @@ impl Origins {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::origin::ORIGIN_LIFETIME;
 
     fn address(host: u8) -> SocketAddr {
         ([127, 0, 0, host], 5683).into()

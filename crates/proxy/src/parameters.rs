@@ -125,16 +125,22 @@ impl UpstreamParameters {
 /// How much of everything there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Requests being forwarded.
+    /// Requests being forwarded and separate responses being delivered, together.
     pub fetches: usize,
     /// Origins with state.
     pub origins: usize,
     /// Names being looked up or remembered.
     pub names: usize,
+    /// Clients, a /32 or /64 each, whose rate is counted.
+    pub clients: usize,
+    /// Answers of origins that said when to come back.
+    pub hints: usize,
 }
 
 impl Default for Limits {
+    /// What is under way then, every datagram as long as can be, takes some 200 MiB, and all origins
+    /// take 60 MiB: little enough to promise beforehand.
     fn default() -> Self {
-        Self { fetches: 1 << 20, origins: 1 << 16, names: 1 << 12 }
+        Self { fetches: 1 << 15, origins: 1 << 14, names: 1 << 12, clients: 1 << 16, hints: 1 << 12 }
     }
 }

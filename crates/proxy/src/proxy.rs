@@ -3,39 +3,52 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use coapway_endpoint::{Counters, Endpoint, Event as EndpointEvent, Local, Peer, Received, Seed, Trace};
-use coapway_message::{Content, Evidence, ExchangeId, Failure};
-use coapway_relay::{Answer, Destination, Fetch, FetchId, Phase, Plan, Refusal, Relay};
+use coapway_endpoint::{Counters, Endpoint, Event as EndpointEvent, Local, Peer, Seed};
+use coapway_message::{ExchangeId, Failure};
+use coapway_relay::{ClientLimits, FetchId, Hints, Phase, Relay};
 use coapway_time::Instant;
 
 use crate::alternatives::Alternatives;
-use crate::arrival::Arrival;
-use crate::cause::Cause;
 use crate::event::Event;
+use crate::guards::Guards;
 use crate::input::{Input, SocketRole};
 use crate::journal::{Journal, Listening};
-use crate::lookups::{Lookups, Resolution, Waiting};
-use crate::origin::Order;
+use crate::lookups::{Lookups, Waiting};
+use crate::loops::Loops;
 use crate::output::Output;
 use crate::parameters::Parameters;
-use crate::upstreams::{Progress, Started, Upstreams};
+use crate::upstreams::{Progress, Upstreams};
 
 /// A CoAP proxy without sockets and without a clock.
 ///
 /// After [`Proxy::handle_input`], call [`Proxy::poll_output`] until it says [`Output::Wait`].
 #[derive(Debug)]
 pub struct Proxy {
-    downstream: Endpoint,
-    upstreams: Upstreams,
-    relay: Relay,
-    lookups: Lookups,
-    alternatives: Alternatives,
-    journal: Journal,
-    draining: bool,
+    pub(crate) downstream: Endpoint,
+    pub(crate) upstreams: Upstreams,
+    pub(crate) relay: Relay,
+    pub(crate) lookups: Lookups,
+    pub(crate) alternatives: Alternatives,
+    pub(crate) limits: ClientLimits,
+    pub(crate) hints: Hints,
+    pub(crate) guards: Guards,
+    pub(crate) loops: Loops,
+    pub(crate) journal: Journal,
+    /// Requests under way and separate responses under way, together.
+    pub(crate) most_under_way: usize,
+    pub(crate) draining: bool,
+    pub(crate) answer_within: Option<Duration>,
+    pub(crate) early_ack_after: Duration,
+    /// For Request-Tags.
+    pub(crate) random: fastrand::Rng,
+    /// For what is known by resource.
+    pub(crate) hasher: ahash::RandomState,
+    /// The fetch of each open request, by the request's slot.
+    pub(crate) fetches: Vec<Option<FetchId>>,
     /// The options of the request or response being relayed.
-    scratch: Vec<u8>,
+    pub(crate) scratch: Vec<u8>,
     /// The options and text of an answer of our own.
-    answer: Vec<u8>,
+    pub(crate) answer: Vec<u8>,
 }
 
 /// How much there is of everything, for metrics and checks.
@@ -59,13 +72,24 @@ impl Proxy {
     /// A proxy with these settings.
     pub fn new(parameters: Parameters, listening: Listening, seed: Seed) -> Self {
         let limits = parameters.limits;
+        let hasher = |number| seed.part(number).hasher();
         Self {
+            limits: ClientLimits::new(parameters.relay.client_rate, hasher(4), limits.clients),
+            hints: Hints::new(hasher(9), limits.hints),
+            random: fastrand::Rng::with_seed(seed.part(10).word(0)),
+            guards: Guards::new([hasher(5), hasher(6)]),
+            loops: Loops::new(hasher(7)),
+            hasher: hasher(8),
+            fetches: Vec::new(),
+            answer_within: parameters.answer_within,
+            early_ack_after: parameters.downstream.early_ack_after,
             downstream: Endpoint::new(parameters.downstream, seed.part(1)),
             upstreams: Upstreams::new(parameters.upstreams, limits.origins, seed.part(2)),
             relay: Relay::new(parameters.relay, limits.fetches),
             lookups: Lookups::new(limits.names, seed.part(3).hasher()),
             alternatives: Alternatives::default(),
             journal: Journal::new(listening),
+            most_under_way: limits.fetches,
             draining: false,
             scratch: Vec::new(),
             answer: Vec::new(),
@@ -104,6 +128,7 @@ impl Proxy {
                 }
                 self.upstreams.handle_timeout(now);
                 self.downstream.handle_timeout(now);
+                self.journal.handle_timeout(now);
             }
         }
         self.settle(now);
@@ -130,8 +155,12 @@ impl Proxy {
         if let Some(event) = self.journal.poll() {
             return Output::Event(event);
         }
-        let until =
-            [self.relay.poll_timeout(), self.upstreams.poll_timeout(), self.downstream.poll_timeout()];
+        let until = [
+            self.relay.poll_timeout(),
+            self.upstreams.poll_timeout(),
+            self.downstream.poll_timeout(),
+            self.journal.poll_timeout(),
+        ];
         Output::Wait { until: until.into_iter().flatten().min() }
     }
 
@@ -161,180 +190,12 @@ impl Proxy {
     pub fn check_invariants(&self) {
         self.downstream.check_invariants();
         self.upstreams.check_invariants();
+        self.guards.check_invariants();
         assert_eq!(
             self.downstream.pending_requests(),
-            self.relay.len(),
-            "each open request is being fetched"
+            self.relay.len() + self.guards.waiting(),
+            "each open request is being fetched, or waits for one that is"
         );
-        assert!(self.upstreams.endpoint().outstanding() <= self.relay.len());
-    }
-
-    fn handle_downstream(&mut self, peer: Peer, bytes: &[u8], truncated: bool, now: Instant) {
-        match self.downstream.handle_datagram(peer, bytes, now) {
-            Received::Nothing | Received::Response { .. } => {}
-            Received::Request { exchange, confirmable, message_id, token, content } => {
-                let arrival = Arrival { request: exchange, peer, confirmable, message_id, token };
-                self.handle_request(&arrival, &content, truncated, now);
-            }
-        }
-    }
-
-    fn handle_request(
-        &mut self,
-        arrival: &Arrival<'_>,
-        content: &Content<'_>,
-        truncated: bool,
-        now: Instant,
-    ) {
-        let &Arrival { request, peer, confirmable, .. } = arrival;
-        let (client, code) = (peer.remote, content.code);
-        self.journal.event(|| Event::Received { request, client, code, confirmable });
-        let refusal = match (self.draining, truncated) {
-            (true, _) => Some(Refusal::DRAINING),
-            (false, true) => Some(Refusal::TOO_LARGE),
-            (false, false) => None,
-        };
-        if let Some(refusal) = refusal {
-            self.refuse(request, refusal, now);
-            return;
-        }
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        match self.relay.decide(client.ip(), content, &mut scratch) {
-            Err(refusal) => self.refuse(request, refusal, now),
-            Ok(plan) => self.begin(arrival, content, &plan, now),
-        }
-        self.scratch = scratch;
-    }
-
-    fn begin(&mut self, arrival: &Arrival<'_>, content: &Content<'_>, plan: &Plan<'_>, now: Instant) {
-        let &Arrival { request, peer, confirmable, .. } = arrival;
-        let fetch = self.relay.begin(Fetch {
-            request,
-            client: peer.remote,
-            method: plan.method,
-            confirmable,
-            upstream: plan.upstream,
-            admission: plan.admission,
-            route: plan.route,
-            received: now,
-            deadline: now + self.upstreams.parameters(plan.upstream).max_wait,
-            evidence: Evidence::NotSent,
-            phase: Phase::LookingUp,
-        });
-        let Some(fetch) = fetch else {
-            let answer = Answer::for_failure(Failure::Overloaded, Evidence::NotSent);
-            self.answer.clear();
-            let content = answer.write(&mut self.answer);
-            self.journal.answered(request, &content, Cause::Refused, Some(Evidence::NotSent), now);
-            let _ = self.downstream.respond(request, &content, now);
-            return;
-        };
-        if self.journal.records() {
-            let upstream = &self.relay.parameters().upstreams[plan.upstream.0 as usize].name;
-            self.journal.draft(request, || arrival.record(content, upstream, plan, now));
-        }
-        match &plan.destination {
-            Destination::Address(address) => {
-                self.try_addresses(fetch, [*address].into_iter(), &plan.content, now);
-            }
-            Destination::Name { host, port } => {
-                let port = *port;
-                let waiting = || Waiting { fetch, port, content: plan.content.into() };
-                match self.lookups.find(host, waiting, now) {
-                    Resolution::Pending => {}
-                    Resolution::Full => self.fail(fetch, Failure::Overloaded, now),
-                    Resolution::Known(addresses) => {
-                        let addresses = addresses.into_iter().map(|ip| SocketAddr::new(ip, port));
-                        self.try_addresses(fetch, addresses, &plan.content, now);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Sends a fetch to the first address that may be reached and keeps the others.
-    fn try_addresses(
-        &mut self,
-        fetch: FetchId,
-        mut addresses: impl Iterator<Item = SocketAddr>,
-        content: &Content<'_>,
-        now: Instant,
-    ) {
-        let Some(known) = self.relay.fetch(fetch) else { return };
-        let mut refusal = None;
-        let admitted = addresses.by_ref().find(|&address| match self.relay.admit(known, address) {
-            Ok(()) => true,
-            Err(why) => {
-                refusal = Some(why);
-                false
-            }
-        });
-        match (admitted, refusal) {
-            (Some(address), _) => {
-                self.alternatives.keep(fetch, addresses, content);
-                self.send(fetch, address, content, now);
-            }
-            (None, Some(refusal)) => {
-                if let Some(fetch) = self.relay.finish(fetch) {
-                    self.refuse(fetch.request, refusal, now);
-                }
-            }
-            (None, None) => self.fail(fetch, Failure::NotFound, now),
-        }
-    }
-
-    fn send(&mut self, fetch: FetchId, origin: SocketAddr, content: &Content<'_>, now: Instant) {
-        let Some(known) = self.relay.fetch(fetch) else { return };
-        let order = Order {
-            client: known.client,
-            confirmable: known.confirmable,
-            idempotent: known.method.is_idempotent(),
-            deadline: known.deadline,
-        };
-        match self.upstreams.start(fetch, known.upstream, origin, order, content, now) {
-            Ok(Started::Queued) => self.relay.set_phase(fetch, Phase::Queued(origin)),
-            Ok(Started::Sent(exchange)) => self.sent(fetch, origin, exchange, Duration::ZERO),
-            Err(failure) => self.fail(fetch, failure, now),
-        }
-    }
-
-    fn sent(&mut self, fetch: FetchId, origin: SocketAddr, exchange: ExchangeId, waited: Duration) {
-        let Some(request) = self.relay.fetch(fetch).map(|known| known.request) else { return };
-        self.relay.set_phase(fetch, Phase::Sent(origin, exchange));
-        self.journal.event(|| Event::Sent { request, origin });
-        if self.journal.records() {
-            let window = self.upstreams.window(exchange);
-            self.journal.note(request, |record| {
-                record.queued += waited;
-                record.window = window;
-            });
-        }
-    }
-
-    fn handle_upstream(&mut self, peer: Peer, bytes: &[u8], truncated: bool, now: Instant) {
-        let Some((id, content, trace)) = self.upstreams.handle_datagram(peer, bytes, now) else { return };
-        let Some(fetch) = self.relay.finish(id) else { return };
-        self.alternatives.forget(id);
-        let evidence = evidence(Failure::Unusable, Some(&trace));
-        if self.journal.records() {
-            self.journal.trace(fetch.request, trace);
-        }
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        let relayed = if truncated {
-            Err(Failure::Unusable)
-        } else {
-            self.relay.relay_response(&fetch, &content, &mut scratch)
-        };
-        match relayed {
-            Ok(content) => {
-                self.journal.answered(fetch.request, &content, Cause::Origin, None, now);
-                let _ = self.downstream.respond(fetch.request, &content, now);
-            }
-            Err(failure) => self.answer_failure(&fetch, failure, evidence, now),
-        }
-        self.scratch = scratch;
     }
 
     /// Carries what the endpoints have to say to fetches and journal, until they are silent.
@@ -354,7 +215,11 @@ impl Proxy {
                         self.journal.event(|| Event::Acknowledged { request });
                     }
                 }
+                Progress::Exhausted { fetch, exchange, origin } => {
+                    self.reissue(fetch, exchange, origin, now);
+                }
                 Progress::Failed { fetch, failure, trace } => self.failed(fetch, failure, trace, now),
+                Progress::Alert(alert) => self.alert(alert),
             }
         }
         while let Some(event) = self.downstream.poll_event() {
@@ -362,6 +227,7 @@ impl Proxy {
                 EndpointEvent::EmptyAckSent { exchange: request } => {
                     self.journal.event(|| Event::EmptyAckSent { request });
                     self.journal.note(request, |record| record.early_ack = Some(now));
+                    self.mark_slow(request);
                 }
                 EndpointEvent::Repeated { exchange: request } => {
                     self.journal.event(|| Event::Repeated { request });
@@ -372,75 +238,21 @@ impl Proxy {
                 // We send no requests to clients.
                 EndpointEvent::Acknowledged { .. }
                 | EndpointEvent::Retransmitted { .. }
+                | EndpointEvent::Exhausted { .. }
                 | EndpointEvent::Failed { .. }
                 | EndpointEvent::Alive { .. } => {}
             }
         }
     }
 
-    /// An exchange ended without a response. Refused at its first copy, a name's next address may
-    /// do: nothing was executed.
-    fn failed(&mut self, id: FetchId, failure: Failure, trace: Option<Trace>, now: Instant) {
-        let evidence = evidence(failure, trace.as_ref());
-        let Some(request) = self.relay.fetch(id).map(|fetch| fetch.request) else { return };
-        if let Some(trace) = trace.filter(|_| self.journal.records()) {
-            self.journal.trace(request, trace);
-        }
-        if failure == Failure::Unreachable
-            && evidence != Evidence::OutcomeUnknown
-            && let Some((addresses, content)) = self.alternatives.take(id)
-        {
-            self.relay.start_over(id, evidence);
-            self.try_addresses(id, addresses.into_iter(), &content.as_content(), now);
-            return;
-        }
-        self.alternatives.forget(id);
-        if let Some(fetch) = self.relay.finish(id) {
-            self.answer_failure(&fetch, failure, evidence, now);
+    /// A request has gone unanswered for a while: should it come back, it went round.
+    fn mark_slow(&mut self, request: ExchangeId) {
+        let Some(&Some(id)) = self.fetches.get(request.slot as usize) else { return };
+        let Some(fetch) = self.relay.fetch_mut(id).filter(|fetch| fetch.request == request) else { return };
+        if let (Phase::Sent(origin, _), None) = (fetch.phase, fetch.mark) {
+            fetch.mark = fetch.hint.map(|similar| self.loops.enter(similar, origin.ip()));
         }
     }
-
-    /// A fetch ends for a reason of ours: wherever it stands, it is taken from there.
-    fn fail(&mut self, id: FetchId, failure: Failure, now: Instant) {
-        let Some(fetch) = self.relay.finish(id) else { return };
-        self.alternatives.forget(id);
-        let mut known = evidence(failure, None);
-        match fetch.phase {
-            Phase::LookingUp => {}
-            Phase::Queued(origin) => self.upstreams.unqueue(id, fetch.upstream, origin, &fetch.client),
-            Phase::Sent(_, exchange) => {
-                if let Some(trace) = self.upstreams.cancel(exchange, now) {
-                    known = evidence(failure, Some(&trace));
-                    if self.journal.records() {
-                        self.journal.trace(fetch.request, trace);
-                    }
-                }
-            }
-        }
-        self.answer_failure(&fetch, failure, known, now);
-    }
-
-    fn answer_failure(&mut self, fetch: &Fetch, failure: Failure, evidence: Evidence, now: Instant) {
-        let evidence = fetch.evidence.max(evidence);
-        self.answer.clear();
-        let content = Answer::for_failure(failure, evidence).write(&mut self.answer);
-        self.journal.answered(fetch.request, &content, Cause::Failed(failure), Some(evidence), now);
-        let _ = self.downstream.respond(fetch.request, &content, now);
-    }
-
-    fn refuse(&mut self, request: ExchangeId, refusal: Refusal, now: Instant) {
-        self.answer.clear();
-        let content = refusal.write(&mut self.answer);
-        self.journal.answered(request, &content, Cause::Refused, None, now);
-        let _ = self.downstream.respond(request, &content, now);
-    }
-}
-
-/// What the last exchange of a fetch leaves to be said; without one nothing left.
-fn evidence(failure: Failure, trace: Option<&Trace>) -> Evidence {
-    trace.map_or(Evidence::NotSent, |trace| {
-        Evidence::after(failure, trace.copies.len() as u32, trace.acks > 0)
-    })
 }
 
 /// An origin as the endpoint knows it: which of our addresses it answered to does not matter.

@@ -37,17 +37,47 @@ impl<T> FairQueue<T> {
         self.waiting += 1;
     }
 
-    pub(crate) fn pop(&mut self) -> Option<(SocketAddr, T)> {
-        let client = self.turns.pop_front()?;
-        let lane = self.lanes.get_mut(&client)?;
-        let item = lane.pop_front()?;
-        self.waiting -= 1;
-        if lane.is_empty() {
-            self.lanes.remove(&client);
-        } else {
-            self.turns.push_back(client);
+    /// Takes the next item whose turn it is and that `may_leave`; others keep their places.
+    pub(crate) fn pop(&mut self, mut may_leave: impl FnMut(&T) -> bool) -> Option<(SocketAddr, T)> {
+        for passed in 0..self.turns.len() {
+            let client = *self.turns.get(passed)?;
+            let lane = self.lanes.get_mut(&client)?;
+            if !may_leave(lane.front()?) {
+                continue;
+            }
+            let item = lane.pop_front()?;
+            self.waiting -= 1;
+            self.turns.remove(passed);
+            if lane.is_empty() {
+                self.lanes.remove(&client);
+            } else {
+                self.turns.push_back(client);
+            }
+            return Some((client, item));
         }
-        Some((client, item))
+        None
+    }
+
+    /// Puts an item back to where [`FairQueue::pop`] took it from.
+    pub(crate) fn put_back(&mut self, client: SocketAddr, item: T) {
+        let lane = self.lanes.entry(client).or_default();
+        if !lane.is_empty() {
+            self.turns.retain(|other| *other != client);
+        }
+        self.turns.push_front(client);
+        lane.push_front(item);
+        self.waiting += 1;
+    }
+
+    /// Takes out the newest item of the client that has most, when that are at least two more than
+    /// `client` has: a full queue makes room for those who use little of it.
+    pub(crate) fn shed_for(&mut self, client: &SocketAddr) -> Option<T> {
+        let own = self.lanes.get(client).map_or(0, VecDeque::len);
+        let longest =
+            self.turns.iter().max_by_key(|other| self.lanes.get(*other).map_or(0, VecDeque::len))?;
+        let lane = self.lanes.get_mut(longest).filter(|lane| lane.len() >= own + 2)?;
+        self.waiting -= 1;
+        lane.pop_back()
     }
 
     /// Takes out the first item of a client that `matches`.
@@ -81,7 +111,7 @@ mod tests {
         queue.push(client(2), 10);
         queue.push(client(3), 20);
         assert_eq!(queue.len(), 5);
-        let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|(_, item)| item).collect();
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop(|_| true)).map(|(_, item)| item).collect();
         assert_eq!(order, [0, 10, 20, 1, 2]);
         assert!(queue.is_empty() && queue.lanes.is_empty());
     }
@@ -93,7 +123,34 @@ mod tests {
         queue.push(client(2), 2);
         assert_eq!(queue.remove(&client(1), |item| *item == 1), Some(1));
         assert_eq!(queue.remove(&client(1), |item| *item == 1), None);
-        assert_eq!(queue.pop(), Some((client(2), 2)));
-        assert_eq!(queue.pop(), None);
+        assert_eq!(queue.pop(|_| true), Some((client(2), 2)));
+        assert_eq!(queue.pop(|_| true), None);
+    }
+
+    #[test]
+    fn what_may_not_leave_is_passed_by_and_keeps_its_turn() {
+        let mut queue = FairQueue::new(RandomState::with_seeds(1, 2, 3, 4));
+        for (port, item) in [(1, 1), (1, 2), (2, 10), (3, 20)] {
+            queue.push(client(port), item);
+        }
+        assert_eq!(queue.pop(|item| *item >= 10), Some((client(2), 10)));
+        assert_eq!(queue.pop(|item| *item == 2), None, "it is behind another of its client");
+        assert_eq!(queue.pop(|_| true), Some((client(1), 1)));
+        queue.put_back(client(1), 1);
+        assert_eq!(queue.pop(|_| true), Some((client(1), 1)));
+        assert_eq!(queue.pop(|_| true), Some((client(3), 20)));
+        assert_eq!(queue.pop(|_| true), Some((client(1), 2)));
+        assert!(queue.is_empty() && queue.turns.is_empty());
+    }
+
+    #[test]
+    fn who_uses_most_of_a_full_queue_gives_way() {
+        let mut queue = FairQueue::new(RandomState::with_seeds(1, 2, 3, 4));
+        for (port, item) in [(1, 1), (1, 2), (1, 3), (2, 10)] {
+            queue.push(client(port), item);
+        }
+        assert_eq!(queue.shed_for(&client(3)), Some(3), "the newest of the busiest");
+        assert_eq!(queue.shed_for(&client(2)), None, "one more is no reason");
+        assert_eq!((queue.len(), queue.shed_for(&client(1))), (3, None));
     }
 }

@@ -96,7 +96,7 @@ impl Record {
         json.text("path", &self.path);
         json.text("type", if self.confirmable { "con" } else { "non" });
         json.quoted("client_token", &self.client_token);
-        json.quoted("upstream_token", Hex(self.traces.last().map_or(&[], |trace| &trace.token[..])));
+        json.quoted("upstream_token", Hex(self.traces.last().map_or(&[], |trace| trace.token.as_bytes())));
         json.display("client_mid", self.client_message_id);
         json.key("attempts");
         self.write_attempts(json.line);

@@ -6,37 +6,36 @@ use std::time::Duration;
 
 use coapway_endpoint::datagram::congestion::Loss;
 use coapway_endpoint::{
-    DuplicatesParameters, Endpoint, EndpointParameters, Event, Peer, Received, Schedule, Seed, Trace,
-    TransmissionParameters, Transmit,
+    DuplicatesParameters, Endpoint, EndpointParameters, Event, Gate, Peer, Received, Seed, Trace, Transmit,
 };
-use coapway_message::{Content, ExchangeId, Failure};
+use coapway_message::{Content, ExchangeId, Failure, OwnedContent};
 use coapway_relay::{FetchId, UpstreamId};
 use coapway_time::{Instant, Timers};
 
-use crate::origin::{ORIGIN_LIFETIME, Order, Queued};
+use crate::alert::Alert;
+use crate::budget::Budget;
+use crate::origin::ORIGIN_LIFETIME;
 use crate::origins::Origins;
 use crate::parameters::UpstreamParameters;
+use crate::sending::Derived;
+use crate::shift::Change;
+use crate::transfers::Transfer;
 
-/// Short of Message IDs, an origin's queue is tried again after this.
-const MESSAGE_ID_PAUSE: Duration = Duration::from_millis(100);
 /// What became of a fetch that was handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Started {
+pub(crate) struct Started {
+    pub(crate) standing: Standing,
+    /// How soon it is answered at best; `None` while too little is known.
+    pub(crate) answered_after: Option<Duration>,
+}
+
+/// Where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
     /// It left.
     Sent(ExchangeId),
     /// It waits for its turn.
     Queued,
-}
-
-/// What came of trying to send.
-#[derive(Clone, Copy, Debug)]
-enum Attempt {
-    /// It left.
-    Sent(ExchangeId),
-    /// Too little time is left for an answer: what never leaves is `not-sent` and may be tried again.
-    TooLate,
-    /// All Message IDs towards the origin are taken.
-    NoMessageId,
 }
 
 /// What happened to a fetch that was started.
@@ -46,37 +45,45 @@ pub(crate) enum Progress {
     Sent { fetch: FetchId, exchange: ExchangeId, origin: SocketAddr, waited: Duration },
     /// Another copy left, or the wait for the last one is over.
     Retransmitted { fetch: FetchId, copies: u32 },
+    /// No further copy will leave and none was acknowledged.
+    Exhausted { fetch: FetchId, exchange: ExchangeId, origin: SocketAddr },
     /// The origin acknowledged it without a response.
     Acknowledged { fetch: FetchId },
     /// It ended without a response.
     Failed { fetch: FetchId, failure: Failure, trace: Option<Trace> },
+    /// Something about an origin that its operator should know.
+    Alert(Alert),
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Deadline {
+pub(crate) enum Deadline {
     /// A Non-confirmable request has held its place in the window long enough.
     Release(ExchangeId),
-    /// Message IDs may be free again.
+    /// What waits for this origin may be able to leave.
     Retry(u32),
 }
 
 /// An exchange with an origin and whether it holds a place in the window.
 #[derive(Clone, Copy, Debug)]
-struct Outstanding {
-    exchange: ExchangeId,
-    fetch: FetchId,
-    origin: u32,
-    in_window: bool,
+pub(crate) struct Outstanding {
+    pub(crate) exchange: ExchangeId,
+    pub(crate) fetch: FetchId,
+    pub(crate) origin: u32,
+    pub(crate) client: SocketAddr,
+    pub(crate) in_window: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Upstreams {
-    endpoint: Endpoint,
-    parameters: Vec<UpstreamParameters>,
-    origins: Origins,
-    outstanding: Vec<Option<Outstanding>>,
-    timers: Timers<Deadline>,
-    progress: VecDeque<Progress>,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) parameters: Vec<UpstreamParameters>,
+    pub(crate) derived: Vec<Derived>,
+    pub(crate) origins: Origins,
+    pub(crate) outstanding: Vec<Option<Outstanding>>,
+    pub(crate) timers: Timers<Deadline>,
+    pub(crate) progress: VecDeque<Progress>,
+    /// Retries towards all origins together.
+    pub(crate) budget: Budget,
 }
 
 impl Upstreams {
@@ -90,6 +97,8 @@ impl Upstreams {
                 },
                 seed.part(10),
             ),
+            budget: Budget::new(&parameters.first().copied().unwrap_or_default().retry, Instant::ZERO),
+            derived: parameters.iter().map(Derived::of).collect(),
             parameters,
             origins: Origins::new(most_origins, seed.part(11).hasher(), seed.part(12).hasher()),
             outstanding: Vec::new(),
@@ -109,40 +118,6 @@ impl Upstreams {
 
     pub(crate) fn queued(&self) -> usize {
         self.origins.iter().map(|(_, origin)| origin.queue.len()).sum()
-    }
-
-    /// Sends a request to an origin, now or when its turn comes.
-    ///
-    /// With too little time left for an answer it counts as queued and never leaves.
-    /// Errors: `Overloaded` when its queue is full; nothing was sent.
-    pub(crate) fn start(
-        &mut self,
-        fetch: FetchId,
-        upstream: UpstreamId,
-        address: SocketAddr,
-        order: Order,
-        content: &Content<'_>,
-        now: Instant,
-    ) -> Result<Started, Failure> {
-        let parameters = self.parameters.get(upstream.0 as usize).unwrap_or(&self.parameters[0]);
-        let index =
-            self.origins.find_or_add(address, upstream, parameters, now).ok_or(Failure::Overloaded)?;
-        let Some(origin) = self.origins.get_mut(index) else { return Err(Failure::Overloaded) };
-        if origin.queue.is_empty() && origin.window.is_open() {
-            match self.send(index, fetch, order, content, now) {
-                Attempt::Sent(exchange) => return Ok(Started::Sent(exchange)),
-                Attempt::TooLate => return Ok(Started::Queued),
-                Attempt::NoMessageId => {}
-            }
-        }
-        let most = self.parameters(upstream).queue;
-        let Some(origin) = self.origins.get_mut(index) else { return Err(Failure::Overloaded) };
-        if origin.queue.len() >= most {
-            return Err(Failure::Overloaded);
-        }
-        let queued = Queued { fetch, order, content: (*content).into(), since: now };
-        origin.queue.push(order.client, queued);
-        Ok(Started::Queued)
     }
 
     /// Gives up a fetch that waits for its turn.
@@ -175,14 +150,19 @@ impl Upstreams {
             .map_or(0, |origin| origin.window.size())
     }
 
+    /// What was sent in an exchange under way.
+    pub(crate) fn sent_content(&self, exchange: ExchangeId) -> Option<OwnedContent> {
+        self.endpoint.sent_content(exchange).map(OwnedContent::from)
+    }
+
     /// A datagram came to an upstream socket. A response goes to the fetch that is returned.
     pub(crate) fn handle_datagram<'d>(
         &mut self,
         peer: Peer,
         bytes: &'d [u8],
         now: Instant,
-    ) -> Option<(FetchId, Content<'d>, Trace)> {
-        match self.endpoint.handle_datagram(peer, bytes, now) {
+    ) -> Option<(FetchId, ExchangeId, Content<'d>, Trace)> {
+        match self.endpoint.handle_datagram(peer, bytes, now, || Gate::TakeUnverified) {
             Received::Nothing => None,
             Received::Request { exchange, .. } => {
                 // Call-home is not there yet: nobody sends requests to these ports.
@@ -194,9 +174,14 @@ impl Upstreams {
                 let outstanding = self.outstanding.get(exchange.slot as usize).copied().flatten()?;
                 let sample = trace.first_ack.filter(|&at| at == now).and_then(|_| trace.exact_round_trip());
                 self.arrived(outstanding, &trace, sample, now);
+                if let Some(origin) = self.origins.get_mut(outstanding.origin)
+                    && let Some(first) = trace.copies.first()
+                {
+                    origin.responses.saw(now.since(first.sent));
+                }
                 self.end(exchange, now);
                 self.pump(outstanding.origin, now);
-                Some((outstanding.fetch, content, trace))
+                Some((outstanding.fetch, exchange, content, trace))
             }
         }
     }
@@ -210,12 +195,7 @@ impl Upstreams {
         while let Some(deadline) = self.timers.expire(now) {
             match deadline {
                 Deadline::Release(exchange) => self.release(exchange, now),
-                Deadline::Retry(index) => {
-                    if let Some(origin) = self.origins.get_mut(index) {
-                        origin.retries = false;
-                        self.pump(index, now);
-                    }
-                }
+                Deadline::Retry(index) => self.retry(index, now),
             }
         }
     }
@@ -259,8 +239,22 @@ impl Upstreams {
                     };
                     origin.round_trip.timed_out(timeout);
                     origin.window.timed_out(&loss, now);
+                    if copies > 2 {
+                        origin.budget.charge();
+                        self.budget.charge();
+                    }
                 }
                 self.progress.push_back(Progress::Retransmitted { fetch: outstanding.fetch, copies });
+            }
+            Event::Exhausted { exchange, .. } => {
+                let Some(outstanding) = self.known(exchange) else { return };
+                self.saw(outstanding.origin, true, now);
+                // No Acknowledgement is expected any more: its place is for others (RFC 7252 §4.7).
+                self.release(exchange, now);
+                let Some(origin) = self.origins.get(outstanding.origin).map(|origin| origin.address) else {
+                    return;
+                };
+                self.progress.push_back(Progress::Exhausted { fetch: outstanding.fetch, exchange, origin });
             }
             Event::Failed { exchange, failure, trace } => {
                 let Some(outstanding) = self.end(exchange, now) else { return };
@@ -268,6 +262,7 @@ impl Upstreams {
                     && matches!(failure, Failure::Reset | Failure::Unusable)
                 {
                     origin.window.arrived(now);
+                    origin.permits.probing.heard();
                 }
                 let trace = Some(trace);
                 self.progress.push_back(Progress::Failed { fetch: outstanding.fetch, failure, trace });
@@ -292,13 +287,68 @@ impl Upstreams {
     fn arrived(&mut self, outstanding: Outstanding, trace: &Trace, sample: Option<Duration>, now: Instant) {
         let Some(origin) = self.origins.get_mut(outstanding.origin) else { return };
         origin.window.arrived(now);
+        origin.permits.probing.heard();
         if let Some(sample) = sample {
             origin.round_trip.sample(sample, now);
         }
-        if trace.confirmable && outstanding.in_window {
-            let waiting = !origin.queue.is_empty();
-            origin.window.acknowledged(trace.copies.len() as u32, origin.round_trip.exact_samples(), waiting);
+        if !outstanding.in_window {
+            return;
         }
+        let waiting = !origin.queue.is_empty();
+        let copies = trace.copies.len() as u32;
+        origin.window.acknowledged(copies, origin.round_trip.exact_samples(), waiting);
+        if trace.confirmable {
+            self.saw(outstanding.origin, copies > 1, now);
+            self.check_cap(outstanding.origin);
+        }
+    }
+
+    /// A Confirmable request was acknowledged, or its copies were in vain.
+    fn saw(&mut self, index: u32, needed_help: bool, now: Instant) {
+        let Some(origin) = self.origins.get_mut(index) else { return };
+        let Some(change) = origin.shift.saw(needed_help, now) else { return };
+        let (upstream, origin) = (origin.upstream, origin.address);
+        let alert = match change {
+            Change::Raised { usual, recent } => Alert::RetriesRose { upstream, origin, usual, recent },
+            Change::Calmed => Alert::RetriesCalmed { upstream, origin },
+        };
+        self.progress.push_back(Progress::Alert(alert));
+    }
+
+    /// Tells once when the learned timeout would be over its cap (R-USR-18).
+    fn check_cap(&mut self, index: u32) {
+        let Some(origin) = self.origins.get_mut(index) else { return };
+        let is_over = origin.round_trip.cap_is_exceeded();
+        if is_over && !origin.is_over_cap {
+            let (upstream, address) = (origin.upstream, origin.address);
+            let quantile = origin.round_trip.quantile().unwrap_or_default();
+            let alert = Alert::TimeoutOverCap { upstream, origin: address, quantile };
+            self.progress.push_back(Progress::Alert(alert));
+        }
+        origin.is_over_cap = is_over;
+    }
+
+    /// Whether a request may be issued anew: both budgets allow it.
+    pub(crate) fn allows_reissue(&mut self, origin: SocketAddr, upstream: UpstreamId, now: Instant) -> bool {
+        let retry = self.parameters(upstream).retry;
+        let all = self.parameters[0].retry;
+        let Some(origin) = self.origins.find_mut(origin, upstream) else { return false };
+        origin.budget.allows(&retry, now) && self.budget.allows(&all, now)
+    }
+
+    /// The block-wise transfer with this origin is over.
+    pub(crate) fn end_transfer(
+        &mut self,
+        address: SocketAddr,
+        upstream: UpstreamId,
+        transfer: &Transfer,
+        now: Instant,
+    ) {
+        let Some(index) = self.origins.index(address, upstream) else { return };
+        if let Some(origin) = self.origins.get_mut(index) {
+            origin.permits.transfers.end(transfer);
+        }
+        self.pump(index, now);
     }
 
     /// The exchange no longer counts against the window.
@@ -307,9 +357,10 @@ impl Upstreams {
         if outstanding.exchange != exchange || !std::mem::take(&mut outstanding.in_window) {
             return;
         }
-        let index = outstanding.origin;
+        let (index, client) = (outstanding.origin, outstanding.client);
         if let Some(origin) = self.origins.get_mut(index) {
             origin.window.end();
+            origin.permits.give_place(&client);
         }
         self.pump(index, now);
     }
@@ -321,89 +372,12 @@ impl Upstreams {
         if let Some(origin) = self.origins.get_mut(outstanding.origin) {
             if outstanding.in_window {
                 origin.window.end();
+                origin.permits.give_place(&outstanding.client);
             }
             origin.exchanges -= 1;
             origin.idle_from = now + ORIGIN_LIFETIME;
         }
         Some(outstanding)
-    }
-
-    /// Lets waiting requests leave while the window is open.
-    fn pump(&mut self, index: u32, now: Instant) {
-        loop {
-            let Some(origin) = self.origins.get_mut(index) else { return };
-            if !origin.window.is_open() || origin.retries {
-                return;
-            }
-            let address = origin.address;
-            let Some((client, queued)) = origin.queue.pop() else { return };
-            let waited = now.since(queued.since);
-            match self.send(index, queued.fetch, queued.order, &queued.content.as_content(), now) {
-                Attempt::Sent(exchange) => {
-                    let fetch = queued.fetch;
-                    self.progress.push_back(Progress::Sent { fetch, exchange, origin: address, waited });
-                }
-                Attempt::NoMessageId => {
-                    if let Some(origin) = self.origins.get_mut(index) {
-                        origin.queue.push(client, queued);
-                    }
-                    return;
-                }
-                // Its own deadline answers it, at the time that was promised.
-                Attempt::TooLate => {}
-            }
-        }
-    }
-
-    /// Sends one request now, if that makes sense and is possible. For want of a Message ID the queue
-    /// is tried again soon.
-    fn send(
-        &mut self,
-        index: u32,
-        fetch: FetchId,
-        order: Order,
-        content: &Content<'_>,
-        now: Instant,
-    ) -> Attempt {
-        let Some(origin) = self.origins.get_mut(index) else { return Attempt::TooLate };
-        let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
-        let left = order.deadline.since(now);
-        let learned = origin.round_trip.last().unwrap_or_default();
-        // With nothing learned, a request that waited until too little is left for an answer is not
-        // sent either: what is `not-sent` may be tried again.
-        let needed = origin
-            .round_trip
-            .last()
-            .unwrap_or(parameters.transmission.ack_timeout.min(parameters.max_wait / 4));
-        if left <= needed {
-            return Attempt::TooLate;
-        }
-        let endpoint = &self.endpoint;
-        let Some(peer) =
-            origin.choose_port(parameters.source_ports, |peer| endpoint.has_message_id(peer, now))
-        else {
-            if !std::mem::replace(&mut origin.retries, true) {
-                self.timers.insert(now + MESSAGE_ID_PAUSE, Deadline::Retry(index));
-            }
-            return Attempt::NoMessageId;
-        };
-        let timeout = origin.round_trip.timeout(left, now);
-        let schedule = schedule(parameters, order, timeout, learned, now);
-        let Ok(exchange) = self.endpoint.send_request(peer, order.confirmable, content, schedule, now) else {
-            return Attempt::NoMessageId;
-        };
-        origin.window.start();
-        origin.exchanges += 1;
-        origin.idle_from = now + ORIGIN_LIFETIME;
-        let slot = exchange.slot as usize;
-        if self.outstanding.len() <= slot {
-            self.outstanding.resize(slot + 1, None);
-        }
-        self.outstanding[slot] = Some(Outstanding { exchange, fetch, origin: index, in_window: true });
-        if !order.confirmable {
-            self.timers.insert(now + timeout, Deadline::Release(exchange));
-        }
-        Attempt::Sent(exchange)
     }
 
     /// Panics when the tables contradict each other. For simulations, after each step.
@@ -414,32 +388,9 @@ impl Upstreams {
             let in_window = of_origin().filter(|one| one.in_window).count() as u32;
             let exchanges = of_origin().count() as u32;
             assert_eq!(origin.window.outstanding(), in_window, "the window counts what is outstanding");
+            assert_eq!(origin.permits.places(), in_window, "so do the places of clients");
             assert_eq!(origin.exchanges, exchanges, "each exchange is counted once");
         }
         assert_eq!(self.endpoint.outstanding(), self.outstanding.iter().flatten().count());
-    }
-}
-
-/// When the copies of one request may leave.
-fn schedule(
-    parameters: &UpstreamParameters,
-    order: Order,
-    timeout: Duration,
-    learned: Duration,
-    now: Instant,
-) -> Schedule {
-    let max_retransmit = parameters.max_retransmit(order.idempotent);
-    let protocol = TransmissionParameters::default();
-    let guarded = max_retransmit < parameters.transmission.max_retransmit;
-    Schedule {
-        timeout: if guarded { timeout.max(UpstreamParameters::NON_IDEMPOTENT_TIMEOUT) } else { timeout },
-        max_retransmit,
-        last_copy_before: order.deadline - learned,
-        deadline: order.deadline,
-        // A learned timeout may be longer than the configured one; what an origin relies on is the
-        // protocol's own span and lifetime (R-USR-19).
-        span: parameters.transmission.max_transmit_span().max(protocol.max_transmit_span()),
-        lifetime: parameters.transmission.exchange_lifetime().max(protocol.exchange_lifetime()),
-        ..Schedule::new(&parameters.transmission, now)
     }
 }

@@ -27,6 +27,12 @@ pub fn is_own(parameters: &Parameters, authority: &Authority) -> bool {
     }
 }
 
+/// Whether a client's address is believed without further proof: loopback, or one that is trusted.
+pub fn is_verified(parameters: &Parameters, client: IpAddr) -> bool {
+    let client = client.to_canonical();
+    client.is_loopback() || parameters.trusted.iter().any(|network| network.contains(&client))
+}
+
 /// Whether requests of this client are forwarded at all.
 pub fn admit_client(parameters: &Parameters, client: IpAddr) -> Result<(), Refusal> {
     let client = client.to_canonical();

@@ -1,16 +1,16 @@
 //! What we answer ourselves: one table of refusals, one of failures.
 //!
-//! A text is short and fixed. It names nothing the client did not send and nothing of ours beyond
-//! [`IDENTIFIER`]. It has no Content-Format, which makes it a diagnostic (RFC 7252 §5.5.2).
+//! A text is short and fixed. It names nothing the client did not send and nothing of ours beyond our
+//! identifier in a 5.08. It has no Content-Format, which makes it a diagnostic (RFC 7252 §5.5.2).
 
-use std::fmt;
+mod text;
+
 use std::io::Write as _;
 
 use coapway_message::uri::{Scheme, UriError};
 use coapway_message::{Code, Content, Evidence, Failure, OptionNumber, Options, OptionsWriter};
 
-/// Who we are in a 5.08 (RFC 8768 §4); it must not contain a space.
-pub const IDENTIFIER: &str = "coapway";
+pub use text::{Fault, Text};
 
 /// Seconds after which a client that met a limit of ours may try again.
 const RETRY_AFTER: u32 = 5;
@@ -43,10 +43,20 @@ refusals! {
     METHOD METHOD_NOT_ALLOWED 0 "method not supported";
     /// Nothing of ours is at that path.
     NOT_FOUND NOT_FOUND 0 "no such resource";
+    /// A method that a resource of ours does not have.
+    NO_SUCH_METHOD METHOD_NOT_ALLOWED 0 "only GET";
+    /// A representation we do not have.
+    NOT_ACCEPTABLE NOT_ACCEPTABLE 0 "only application/link-format";
+    /// A condition that does not hold for a resource of ours.
+    PRECONDITION PRECONDITION_FAILED 0 "precondition failed";
+    /// The answer is longer than an address may get that nobody has verified (RFC 9175 §2.4).
+    UNVERIFIED UNAUTHORIZED 0 "address not verified";
     /// A Hop-Limit of 0 or of a wrong form (RFC 8768 §3).
     HOP_LIMIT BAD_REQUEST 0 "Hop-Limit must be 1 to 255";
-    /// The last hop was ours (RFC 8768 §3, §4).
-    HOP_LIMIT_REACHED HOP_LIMIT_REACHED 0 IDENTIFIER;
+    /// A block size that does not exist here (RFC 7959 §2.2).
+    BLOCK_SIZE BAD_REQUEST 0 "block size 7 is reserved";
+    /// A block behind the last one of a body of ours.
+    BLOCK_NUMBER BAD_REQUEST 0 "no such block";
     /// A Uri-Path of `.` or `..` (RFC 7252 §5.10.1).
     DOT_SEGMENT BAD_OPTION 0 "Uri-Path must not be . or ..";
     /// A Uri-Host that is no host (RFC 7252 §6.5).
@@ -74,9 +84,13 @@ refusals! {
 }
 
 impl Refusal {
-    /// An option that must not be forwarded, or not like this (RFC 7252 §5.7.1).
-    pub const fn option(number: OptionNumber) -> Self {
-        Self { code: Code::BAD_OPTION, max_age: 0, text: Text::Option(number) }
+    /// The last hop was ours: a loop, most likely (RFC 8768 §3, §4).
+    pub const HOP_LIMIT_REACHED: Self =
+        Self { code: Code::HOP_LIMIT_REACHED, max_age: 0, text: Text::Identifier };
+
+    /// An option that is not recognised, or not like this (RFC 7252 §5.4.1, §5.7.1).
+    pub const fn option(number: OptionNumber, fault: Fault) -> Self {
+        Self { code: Code::BAD_OPTION, max_age: 0, text: Text::Option(number, fault) }
     }
 
     /// A scheme we know and do not speak.
@@ -100,33 +114,9 @@ impl Refusal {
         }
     }
 
-    /// The answer, in `scratch`.
-    pub fn write<'s>(&self, scratch: &'s mut Vec<u8>) -> Content<'s> {
-        Answer::from(*self).write(scratch)
-    }
-}
-
-/// The text of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Text {
-    /// Fixed words.
-    Words(&'static str),
-    /// An option is at fault.
-    Option(OptionNumber),
-    /// A scheme is at fault.
-    Scheme(Scheme),
-    /// The Proxy-Uri is at fault.
-    Uri(UriError),
-}
-
-impl fmt::Display for Text {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Words(words) => f.write_str(words),
-            Self::Option(number) => write!(f, "option {} not supported here", number.0),
-            Self::Scheme(scheme) => write!(f, "scheme {scheme} not supported"),
-            Self::Uri(error) => write!(f, "Proxy-Uri: {error}"),
-        }
+    /// Whether the request has come round in a loop, most likely: worth an alert (RFC 8768 §3).
+    pub fn is_loop(&self) -> bool {
+        *self == Self::HOP_LIMIT_REACHED
     }
 }
 
@@ -158,15 +148,23 @@ impl Answer {
         Self { code, max_age, evidence: Some(evidence), text: Text::Words(words) }
     }
 
-    /// Writes it to `scratch`, which is cleared.
-    pub fn write<'s>(&self, scratch: &'s mut Vec<u8>) -> Content<'s> {
+    /// Writes it to `scratch`, which is cleared. `identifier` is ours, for a 5.08.
+    pub fn write<'s>(&self, identifier: &str, scratch: &'s mut Vec<u8>) -> Content<'s> {
         scratch.clear();
         let mut options = OptionsWriter::new(scratch);
         options.push_uint(OptionNumber::MAX_AGE, self.max_age);
+        let length = scratch.len();
         scratch.push(0xFF);
         let evidence = self.evidence.map_or("", Evidence::name);
         let separator = if evidence.is_empty() { "" } else { ": " };
-        write!(scratch, "{evidence}{separator}{}", self.text).expect("a Vec takes every byte");
+        let written = match self.text {
+            Text::Identifier => scratch.write_all(identifier.as_bytes()),
+            text => write!(scratch, "{evidence}{separator}{text}"),
+        };
+        written.expect("a Vec takes every byte");
+        if scratch.len() == length + 1 {
+            scratch.truncate(length);
+        }
         let (options, payload) = Options::parse(scratch).unwrap_or((Options::NONE, &[]));
         Content { code: self.code, options, payload }
     }
@@ -181,68 +179,4 @@ impl From<Refusal> for Answer {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn text(content: &Content<'_>) -> String {
-        String::from_utf8(content.payload.to_vec()).expect("texts are ASCII")
-    }
-
-    #[test]
-    fn a_failure_has_its_code_and_begins_with_the_evidence() {
-        let mut scratch = Vec::new();
-        for (failure, code) in [
-            (Failure::TimedOut, Code::GATEWAY_TIMEOUT),
-            (Failure::Reset, Code::BAD_GATEWAY),
-            (Failure::Unreachable, Code::BAD_GATEWAY),
-            (Failure::NotFound, Code::BAD_GATEWAY),
-            (Failure::Unusable, Code::BAD_GATEWAY),
-            (Failure::Overloaded, Code::SERVICE_UNAVAILABLE),
-            (Failure::TooLarge, Code::REQUEST_ENTITY_TOO_LARGE),
-        ] {
-            for evidence in [Evidence::NotSent, Evidence::NotExecuted, Evidence::OutcomeUnknown] {
-                let content = Answer::for_failure(failure, evidence).write(&mut scratch);
-                assert_eq!(content.code, code, "{failure:?}");
-                let text = text(&content);
-                assert!(text.starts_with(&format!("{}: ", evidence.name())), "{text}");
-                assert!(text.is_ascii() && text.len() < 60, "{text}");
-            }
-        }
-    }
-
-    #[test]
-    fn max_age_is_explicit_and_zero_where_no_limit_of_ours_was_met() {
-        let mut scratch = Vec::new();
-        let content = Answer::for_failure(Failure::TimedOut, Evidence::NotSent).write(&mut scratch);
-        assert_eq!(content.options.as_encoded(), [0xD0, 0x01]);
-        for refusal in [Refusal::OVERLOADED, Refusal::DRAINING, Refusal::TOO_FAST] {
-            let content = refusal.write(&mut scratch);
-            assert_eq!(content.options.uint(OptionNumber::MAX_AGE), Some(RETRY_AFTER));
-            assert_eq!(content.options.iter().count(), 1);
-        }
-    }
-
-    #[test]
-    fn only_server_errors_say_that_nothing_left() {
-        let mut scratch = Vec::new();
-        assert_eq!(text(&Refusal::TARGET.write(&mut scratch)), "not-sent: target not allowed");
-        assert_eq!(
-            text(&Refusal::scheme(Scheme::Coaps).write(&mut scratch)),
-            "not-sent: scheme coaps not supported"
-        );
-        assert_eq!(text(&Refusal::MULTICAST.write(&mut scratch)), "not-sent: multicast is not forwarded");
-        assert_eq!(text(&Refusal::METHOD.write(&mut scratch)), "method not supported");
-        assert_eq!(
-            text(&Refusal::option(OptionNumber(65003)).write(&mut scratch)),
-            "option 65003 not supported here"
-        );
-        assert_eq!(text(&Refusal::uri(UriError::Fragment).write(&mut scratch)), "Proxy-Uri: fragment");
-    }
-
-    #[test]
-    fn a_reached_hop_limit_carries_our_identifier_alone() {
-        let mut scratch = Vec::new();
-        let content = Refusal::HOP_LIMIT_REACHED.write(&mut scratch);
-        assert_eq!((content.code, text(&content)), (Code::HOP_LIMIT_REACHED, IDENTIFIER.to_owned()));
-    }
-}
+mod tests;

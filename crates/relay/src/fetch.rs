@@ -2,10 +2,12 @@
 
 use std::net::SocketAddr;
 
-use coapway_message::{Evidence, ExchangeId, Method};
+use coapway_message::{Evidence, ExchangeId, Method, Token};
 use coapway_time::{Instant, TimerId, Timers};
+use smallvec::SmallVec;
 
 use crate::admission::Admission;
+use crate::no_response::NoResponse;
 use crate::parameters::UpstreamId;
 
 /// Names one fetch; never given out twice.
@@ -44,6 +46,24 @@ pub struct Fetch {
     pub admission: Admission,
     /// The reverse route it came by.
     pub route: Option<usize>,
+    /// What its client does not want to hear, be it the origin's response or an answer of ours.
+    pub no_response: NoResponse,
+    /// Whether it may be issued anew in a new exchange.
+    pub reissuable: bool,
+    /// What its request has in common with similar ones, for [`Hints`](crate::Hints).
+    pub hint: Option<u64>,
+    /// The block-wise transfer it is part of, by a keyed hash of its resource.
+    pub transfer: Option<u64>,
+    /// Whether its block is the last of the request's body.
+    pub is_last_block: bool,
+    /// Whether its origin was found by name.
+    pub is_named: bool,
+    /// The client's token, where the origin is to see it.
+    pub token: Option<Token>,
+    /// Exchanges of it that were not answered and still may be, while a later one is under way.
+    pub earlier: SmallVec<[ExchangeId; 1]>,
+    /// What marks it as unanswered for a while.
+    pub mark: Option<u64>,
     /// When the client's request came in.
     pub received: Instant,
     /// When it is answered at the latest.
@@ -135,6 +155,15 @@ mod tests {
             upstream: UpstreamId(0),
             admission: Admission::Upstream,
             route: None,
+            no_response: NoResponse::NONE,
+            reissuable: true,
+            hint: None,
+            transfer: None,
+            is_last_block: true,
+            is_named: false,
+            token: None,
+            earlier: SmallVec::new(),
+            mark: None,
             received: Instant::ZERO,
             deadline: Instant::ZERO + Duration::from_secs(seconds),
             evidence: Evidence::NotSent,

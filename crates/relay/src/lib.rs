@@ -15,16 +15,28 @@
 
 pub mod admission;
 pub mod answer;
+pub mod block;
 pub mod fetch;
 pub mod forward;
+pub mod hints;
+pub mod limits;
+pub mod no_response;
 pub mod parameters;
 pub mod relay;
+pub mod resource;
 pub mod route;
 
+mod local;
+
 pub use admission::{Admission, admit_address};
-pub use answer::{Answer, Refusal, Text};
+pub use answer::{Answer, Fault, Refusal, Text};
+pub use block::Block;
 pub use fetch::{Fetch, FetchId, Phase};
-pub use forward::relay_response;
+pub use forward::{Relayed, relay_response, with_hop_limit, with_request_tag};
+pub use hints::{HintCounters, Hints};
+pub use limits::{ClientLimits, LimitCounters, Verdict};
+pub use no_response::NoResponse;
 pub use parameters::{Forward, Hosts, Parameters, PatternError, Route, TargetPattern, Upstream, UpstreamId};
 pub use relay::Relay;
-pub use route::{Destination, Plan, decide};
+pub use resource::resource_key;
+pub use route::{Decision, Destination, Plan, decide};

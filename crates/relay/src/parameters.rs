@@ -31,8 +31,11 @@ pub struct Parameters {
     pub own_addresses: Vec<IpAddr>,
     /// The names of this host, in lower case.
     pub own_names: Vec<Box<str>>,
-    /// Who we are in a 5.08 (RFC 8768 §4); it must not contain a space.
+    /// Who we are in a 5.08 (RFC 8768 §4): at most 64 bytes without a space; empty for nobody.
     pub identifier: Box<str>,
+    /// The Hop-Limit of a forwarded request that came without one, 1 to 255; 16 is the RFC's own
+    /// default where one is inserted (RFC 8768 §3).
+    pub insert_hop_limit: Option<u8>,
     /// Networks of clients whose addresses are believed, beside loopback.
     pub trusted: Vec<IpNet>,
     /// Requests a second that one client, a /32 or /64, may make; 0 for any number. Loopback is exempt.
@@ -50,6 +53,7 @@ impl Default for Parameters {
             own_addresses: Vec::new(),
             own_names: Vec::new(),
             identifier: "coapway".into(),
+            insert_hop_limit: None,
             trusted: Vec::new(),
             client_rate: 1000,
         }

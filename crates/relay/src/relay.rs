@@ -6,11 +6,11 @@ use coapway_message::{Content, Evidence, Failure};
 use coapway_time::Instant;
 
 use crate::admission;
-use crate::answer::Refusal;
+use crate::answer::{Answer, Refusal};
 use crate::fetch::{Fetch, FetchId, Fetches, Phase};
-use crate::forward;
+use crate::forward::{self, Relayed};
 use crate::parameters::Parameters;
-use crate::route::{self, Plan};
+use crate::route::{self, Decision};
 
 /// What a proxy does with requests: which go where, how long each may take, what the client hears.
 ///
@@ -44,13 +44,23 @@ impl Relay {
         self.len() == 0
     }
 
+    /// Whether a client's address is believed, so that it may be sent more than it sent (RFC 9175 §2.4).
+    pub fn is_verified(&self, client: IpAddr) -> bool {
+        admission::is_verified(&self.parameters, client)
+    }
+
+    /// An answer of ours, in `scratch`, which is cleared.
+    pub fn answer<'s>(&self, answer: impl Into<Answer>, scratch: &'s mut Vec<u8>) -> Content<'s> {
+        answer.into().write(&self.parameters.identifier, scratch)
+    }
+
     /// Decides where a request goes and what it looks like there, or why it goes nowhere.
     pub fn decide<'s>(
         &self,
         client: IpAddr,
         content: &Content<'s>,
         scratch: &'s mut Vec<u8>,
-    ) -> Result<Plan<'s>, Refusal> {
+    ) -> Result<Decision<'s>, Refusal> {
         route::decide(&self.parameters, client, content, scratch)
     }
 
@@ -67,6 +77,11 @@ impl Relay {
     /// A fetch, while it is under way.
     pub fn fetch(&self, id: FetchId) -> Option<&Fetch> {
         self.fetches.get(id)
+    }
+
+    /// The same, to be changed.
+    pub fn fetch_mut(&mut self, id: FetchId) -> Option<&mut Fetch> {
+        self.fetches.get_mut(id)
     }
 
     /// A fetch moved on.
@@ -97,7 +112,7 @@ impl Relay {
         fetch: &Fetch,
         content: &Content<'s>,
         scratch: &'s mut Vec<u8>,
-    ) -> Result<Content<'s>, Failure> {
+    ) -> Result<Relayed<'s>, Failure> {
         forward::relay_response(&self.parameters, fetch.route, content, scratch)
     }
 

@@ -7,9 +7,21 @@ use coapway_message::uri::{Authority, Host, HostRef, Scheme, Uri, UriError};
 use coapway_message::{Content, Method, OptionNumber, Options};
 
 use crate::admission::{Admission, admit_address, admit_client, admit_target, is_own, same_name};
-use crate::answer::Refusal;
-use crate::forward::{Request, Resource};
+use crate::answer::{Fault, Refusal};
+use crate::block::Block;
+use crate::forward::{Request, Resource, URI_PATH_ABBREV};
+use crate::local;
+use crate::no_response::NoResponse;
 use crate::parameters::{Parameters, Route, UpstreamId};
+
+/// What becomes of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision<'s> {
+    /// It goes to an origin.
+    Forward(Plan<'s>),
+    /// It is for the proxy itself, and this is the response.
+    Local(Content<'s>),
+}
 
 /// What to do with a request that is to be forwarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,10 +38,20 @@ pub struct Plan<'s> {
     pub route: Option<usize>,
     /// What the origin gets to see.
     pub content: Content<'s>,
+    /// What the client does not want to hear.
+    pub no_response: NoResponse,
+    /// Whether it may be issued anew in a new exchange.
+    pub reissuable: bool,
+    /// Whether it is part of a block-wise transfer, which stays on its source port.
+    pub block: bool,
+    /// The block of the request's body that it carries.
+    pub block1: Option<Block>,
+    /// Whether OSCORE protects it: then its code and options are not all that is asked.
+    pub oscore: bool,
 }
 
 /// Where a request is sent to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Destination {
     /// An address, which has been admitted.
     Address(SocketAddr),
@@ -54,15 +76,15 @@ impl From<Authority> for Destination {
 /// Decides about a request.
 ///
 /// A target in Proxy-Uri or Proxy-Scheme is ourselves, or is forwarded to, or is refused; without one
-/// a reverse route is looked for. What is left is local, and nothing is offered locally yet.
-/// Shape:  `scratch` is cleared; the plan borrows it, or `content` where nothing had to change.
+/// a reverse route is looked for. What is left is for ourselves.
+/// Shape:  `scratch` is cleared; the decision borrows it, or `content` where nothing had to change.
 /// Source: RFC 7252 §5.7.2, §5.7.3, §5.8, §5.10.2.
 pub fn decide<'s>(
     parameters: &Parameters,
     client: IpAddr,
     content: &Content<'s>,
     scratch: &'s mut Vec<u8>,
-) -> Result<Plan<'s>, Refusal> {
+) -> Result<Decision<'s>, Refusal> {
     let method = Method::from_code(content.code).ok_or(Refusal::METHOD)?;
     let request = Request::check(method, content)?;
     match (request.proxy_uri, request.proxy_scheme) {
@@ -71,32 +93,75 @@ pub fn decide<'s>(
             let text = std::str::from_utf8(value).map_err(|_| Refusal::uri(UriError::Syntax))?;
             let uri = Uri::parse(text).map_err(Refusal::uri)?;
             require_coap(uri.scheme())?;
-            let (upstream, admission) = admit(parameters, client, &request, uri.authority())?;
-            let content = request.rewrite(uri_host(uri.authority()), Resource::Named(&uri), scratch)?;
-            let destination = uri.into_authority().into();
-            Ok(Plan { method, upstream, admission, destination, route: None, content })
+            let target = (uri.authority(), Resource::Named(&uri));
+            forward(parameters, client, &request, target, scratch)
         }
-        (None, Some(scheme)) => {
-            let authority = replace_scheme(&request, scheme)?.ok_or_else(|| local(&request))?;
-            let (upstream, admission) = admit(parameters, client, &request, &authority)?;
-            let content = request.rewrite(uri_host(&authority), Resource::Asked { skip: 0 }, scratch)?;
-            Ok(Plan { method, upstream, admission, destination: authority.into(), route: None, content })
-        }
+        (None, Some(scheme)) => match replace_scheme(&request, scheme)? {
+            Some(authority) => {
+                let target = (&authority, Resource::Asked { skip: 0 });
+                forward(parameters, client, &request, target, scratch)
+            }
+            None => local(parameters, &request, None, Resource::Asked { skip: 0 }, scratch),
+        },
         (None, None) => reverse(parameters, &request, scratch),
     }
 }
 
-fn admit(
+fn forward<'s>(
     parameters: &Parameters,
     client: IpAddr,
-    request: &Request<'_>,
-    authority: &Authority,
-) -> Result<(UpstreamId, Admission), Refusal> {
+    request: &Request<'s>,
+    (authority, resource): (&Authority, Resource<'_>),
+    scratch: &'s mut Vec<u8>,
+) -> Result<Decision<'s>, Refusal> {
     if is_own(parameters, authority) {
-        return Err(local(request));
+        let host = match &authority.host {
+            Host::Address(address) => HostRef::Address(*address),
+            Host::Name(name) => HostRef::Name(name),
+        };
+        return local(parameters, request, Some(host), resource, scratch);
     }
+    request.may_be_forwarded()?;
     admit_client(parameters, client)?;
-    admit_target(parameters, authority)
+    let (upstream, admission) = admit_target(parameters, authority)?;
+    let content = request.rewrite(uri_host(authority), resource, parameters.insert_hop_limit, scratch)?;
+    let ground = Ground { upstream, admission, destination: authority.clone().into(), route: None };
+    Ok(Decision::Forward(plan(request, ground, content)))
+}
+
+fn local<'s>(
+    parameters: &Parameters,
+    request: &Request<'_>,
+    host: Option<HostRef<'_>>,
+    resource: Resource<'_>,
+    scratch: &'s mut Vec<u8>,
+) -> Result<Decision<'s>, Refusal> {
+    local::serve(parameters, request, host, resource, scratch).map(Decision::Local)
+}
+
+/// Where a request goes, and why it may.
+struct Ground {
+    upstream: UpstreamId,
+    admission: Admission,
+    destination: Destination,
+    route: Option<usize>,
+}
+
+fn plan<'s>(request: &Request<'_>, ground: Ground, content: Content<'s>) -> Plan<'s> {
+    let Ground { upstream, admission, destination, route } = ground;
+    Plan {
+        method: request.method,
+        upstream,
+        admission,
+        destination,
+        route,
+        content,
+        no_response: request.no_response,
+        reissuable: request.is_reissuable(),
+        block: request.block1.is_some() || request.block2.is_some(),
+        block1: request.block1,
+        oscore: request.is_oscore,
+    }
 }
 
 fn require_coap(scheme: Scheme) -> Result<(), Refusal> {
@@ -125,7 +190,7 @@ fn replace_scheme(request: &Request<'_>, scheme: &[u8]) -> Result<Option<Authori
     let port = match request.uri_port {
         Some(value) => uint(value)
             .and_then(|port| u16::try_from(port).ok())
-            .ok_or(Refusal::option(OptionNumber::URI_PORT))?,
+            .ok_or(Refusal::option(OptionNumber::URI_PORT, Fault::TooLong))?,
         None => scheme.default_port(),
     };
     Ok(Some(Authority { host: host.into(), port }))
@@ -147,13 +212,16 @@ fn reverse<'s>(
     parameters: &Parameters,
     request: &Request<'s>,
     scratch: &'s mut Vec<u8>,
-) -> Result<Plan<'s>, Refusal> {
+) -> Result<Decision<'s>, Refusal> {
     let host = parse_host(request)?;
     if request.is_abbreviated && parameters.routes.iter().any(|route| !route.path.is_empty()) {
-        return Err(Refusal::option(OptionNumber(13)));
+        return Err(Refusal::option(URI_PATH_ABBREV, Fault::Unknown));
     }
     let options = &request.content.options;
-    let (index, route) = best_route(&parameters.routes, host, options).ok_or_else(|| local(request))?;
+    let Some((index, route)) = best_route(&parameters.routes, host, options) else {
+        return local(parameters, request, host, Resource::Asked { skip: 0 }, scratch);
+    };
+    request.may_be_forwarded()?;
     let authority = usize::try_from(route.upstream.0)
         .ok()
         .and_then(|index| parameters.upstreams.get(index))
@@ -162,15 +230,15 @@ fn reverse<'s>(
     if let Some(address) = authority.socket_address() {
         admit_address(parameters, Admission::Upstream, address)?;
     }
-    let content = request.rewrite(uri_host(authority), Resource::behind(route, options), scratch)?;
-    Ok(Plan {
-        method: request.method,
+    let resource = Resource::behind(route, options);
+    let content = request.rewrite(uri_host(authority), resource, parameters.insert_hop_limit, scratch)?;
+    let ground = Ground {
         upstream: route.upstream,
         admission: Admission::Upstream,
         destination: authority.clone().into(),
         route: Some(index),
-        content,
-    })
+    };
+    Ok(Decision::Forward(plan(request, ground, content)))
 }
 
 /// The route a request takes: one for its host before one for any, then the longest path.
@@ -190,7 +258,7 @@ fn best_route<'p>(
     best
 }
 
-fn is_for_host(route: &Route, host: Option<HostRef<'_>>) -> bool {
+pub(crate) fn is_for_host(route: &Route, host: Option<HostRef<'_>>) -> bool {
     match (&route.host, host) {
         (None, _) => true,
         (Some(_), None) => false,
@@ -202,11 +270,6 @@ fn is_for_host(route: &Route, host: Option<HostRef<'_>>) -> bool {
 fn is_for_path(route: &Route, options: &Options<'_>) -> bool {
     let mut segments = options.values(OptionNumber::URI_PATH);
     route.path.iter().all(|wanted| segments.next() == Some(wanted))
-}
-
-/// Why a request for ourselves is not served.
-fn local(request: &Request<'_>) -> Refusal {
-    request.unknown_critical().map_or(Refusal::NOT_FOUND, Refusal::option)
 }
 
 #[cfg(test)]

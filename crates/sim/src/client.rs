@@ -6,10 +6,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use coapway_endpoint::{
-    Endpoint, EndpointParameters, Event, Local, Peer, Received, Schedule, Seed, TransmissionParameters,
+    Endpoint, EndpointParameters, Event, Gate, Local, Peer, Received, Schedule, Seed, TransmissionParameters,
 };
 use coapway_message::{
-    Code, Content, ExchangeId, Failure, Method, OptionNumber, OptionsWriter, OwnedContent,
+    Code, Content, ExchangeId, Failure, Method, OptionNumber, OptionsWriter, OwnedContent, Token,
 };
 use coapway_time::Instant;
 
@@ -70,7 +70,7 @@ pub struct Asked {
     /// What was asked.
     pub request: Request,
     /// Under which token.
-    pub token: [u8; 8],
+    pub token: Token,
     /// How it ended.
     pub outcome: Outcome,
     exchange: ExchangeId,
@@ -124,7 +124,7 @@ impl Client {
 
     pub(crate) fn handle_datagram(&mut self, from: SocketAddr, bytes: &[u8], now: Instant) {
         let peer = Peer { remote: from, ..self.proxy };
-        match self.endpoint.handle_datagram(peer, bytes, now) {
+        match self.endpoint.handle_datagram(peer, bytes, now, || Gate::Take) {
             Received::Nothing => {}
             Received::Request { exchange, .. } => {
                 // A client serves nothing.
@@ -163,10 +163,16 @@ impl Client {
             ..Schedule::new(&TransmissionParameters::default(), now)
         };
         let content = content(&request);
-        let sent =
-            self.endpoint.send_request(self.proxy, request.confirmable, &content.as_content(), schedule, now);
+        let sent = self.endpoint.send_request(
+            self.proxy,
+            request.confirmable,
+            None,
+            &content.as_content(),
+            schedule,
+            now,
+        );
         let exchange = sent.expect("a client has Message IDs for what a run asks");
-        let token = self.endpoint.trace(exchange).map(|trace| trace.token).unwrap_or_default();
+        let token = self.endpoint.trace(exchange).map(|trace| trace.token.clone()).unwrap_or_default();
         self.asked.push(Asked { request, token, outcome: Outcome::Waiting, exchange });
     }
 
@@ -178,6 +184,7 @@ impl Client {
                 }
                 Event::Acknowledged { .. }
                 | Event::Retransmitted { .. }
+                | Event::Exhausted { .. }
                 | Event::Alive { .. }
                 | Event::EmptyAckSent { .. }
                 | Event::Repeated { .. }

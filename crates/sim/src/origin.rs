@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use coapway_endpoint::{Endpoint, EndpointParameters, Local, Peer, Received, Seed};
+use coapway_endpoint::{Endpoint, EndpointParameters, Gate, Local, Peer, Received, Seed};
 use coapway_message::{
     Code, Content, Datagram, ExchangeId, MessageType, Method, OptionNumber, OptionsWriter, OwnedContent,
     datagram,
@@ -130,7 +130,7 @@ impl Origin {
             self.replies.extend(reply.map(|reply| (from, reply)));
             return;
         }
-        match self.endpoint.handle_datagram(peer, bytes, now) {
+        match self.endpoint.handle_datagram(peer, bytes, now, || Gate::Take) {
             Received::Nothing | Received::Response { .. } => {}
             Received::Request { exchange, content, .. } => self.serve(exchange, &content, now),
         }

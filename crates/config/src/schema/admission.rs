@@ -1,6 +1,7 @@
-//! `[forward]` and `[limits]`: who may have what.
+//! `[forward]`, `[clients]` and `[limits]`: who may have what.
 
 use coapway_proxy::Limits;
+use coapway_relay::Parameters as Relay;
 use coapway_relay::{Hosts, TargetPattern};
 use ipnet::IpNet;
 
@@ -16,12 +17,25 @@ pub(crate) struct Networks(pub(crate) Vec<IpNet>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Targets(pub(crate) Vec<(String, TargetPattern)>);
 
+/// Networks of clients, or none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Trusted(pub(crate) Vec<IpNet>);
+
 fn texts(raw: &Raw) -> Result<Vec<&str>, Wrong> {
-    let texts = raw.as_texts().ok_or_else(|| Wrong::new("not an array of strings"))?;
+    raw.as_texts().ok_or_else(|| Wrong::new("not an array of strings"))
+}
+
+fn some_texts(raw: &Raw) -> Result<Vec<&str>, Wrong> {
+    let texts = texts(raw)?;
     match texts.is_empty() {
         true => Err(Wrong::new("an empty array").hint("forward.enabled = false turns forwarding off")),
         false => Ok(texts),
     }
+}
+
+fn show_networks(networks: &[IpNet]) -> String {
+    let texts: Vec<String> = networks.iter().map(IpNet::to_string).collect();
+    texts.join(", ")
 }
 
 /// A network, or an address as a network of one; IPv4-mapped ones are IPv4, as in a target.
@@ -34,12 +48,21 @@ fn network(text: &str) -> Result<IpNet, Wrong> {
 
 impl Value for Networks {
     fn read(raw: &Raw) -> Result<Self, Wrong> {
+        some_texts(raw)?.into_iter().map(network).collect::<Result<_, _>>().map(Self)
+    }
+
+    fn show(&self) -> String {
+        show_networks(&self.0)
+    }
+}
+
+impl Value for Trusted {
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
         texts(raw)?.into_iter().map(network).collect::<Result<_, _>>().map(Self)
     }
 
     fn show(&self) -> String {
-        let texts: Vec<String> = self.0.iter().map(IpNet::to_string).collect();
-        texts.join(", ")
+        if self.0.is_empty() { "[]".to_owned() } else { show_networks(&self.0) }
     }
 }
 
@@ -49,7 +72,7 @@ impl Value for Targets {
             Ok(pattern) => Ok((text.to_owned(), pattern)),
             Err(error) => Err(Wrong::new(format!("{text:?}: {error}"))),
         };
-        texts(raw)?.into_iter().map(target).collect::<Result<_, _>>().map(Self)
+        some_texts(raw)?.into_iter().map(target).collect::<Result<_, _>>().map(Self)
     }
 
     fn show(&self) -> String {
@@ -99,10 +122,34 @@ impl Table for Forward {
     ];
 }
 
-/// How much of everything there may be.
+/// What is known of clients beforehand.
 #[derive(Clone, Debug, Default)]
+pub(crate) struct Clients {
+    pub(crate) trusted: Trusted,
+}
+
+impl Table for Clients {
+    const DOC: &'static str = "What is known of clients beforehand.";
+    const KEYS: &'static [Key<Self>] = &[Key {
+        name: "trusted",
+        field: Field::Value("networks like 10.0.0.0/8 or fd00::/8, or []", |t| &mut t.trusted),
+        doc: "Clients whose addresses are believed, as those on loopback are. All others get at most three \
+              times the bytes they sent (RFC 7252 §11.3), so that nobody is flooded by requests in his name.",
+        why: "list only networks into which nobody outside can send with an address of theirs",
+    }];
+}
+
+/// How much of everything there may be.
+#[derive(Clone, Debug)]
 pub(crate) struct LimitKeys {
     pub(crate) limits: Limits,
+    pub(crate) client_rate: u32,
+}
+
+impl Default for LimitKeys {
+    fn default() -> Self {
+        Self { limits: Limits::default(), client_rate: Relay::default().client_rate }
+    }
 }
 
 impl Table for LimitKeys {
@@ -125,6 +172,13 @@ impl Table for LimitKeys {
             field: Field::Count(1, 1 << 20, |t| &mut t.limits.names),
             doc: "Names being looked up or remembered.",
             why: "each may take up to 32 addresses",
+        },
+        Key {
+            name: "client_rate",
+            field: Field::Count(0, 1_000_000, |t| &mut t.client_rate),
+            doc: "Requests a second that one client, an IPv4 address or an IPv6 /64, may make, for two seconds \
+                  at once; more get 4.29. Loopback is exempt; 0 is for any number.",
+            why: "0 turns it off; no worker serves a million requests a second",
         },
     ];
 }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use coapway_endpoint::{DuplicatesParameters, TransmissionParameters};
+use coapway_endpoint::{DuplicatesParameters, EndpointParameters, TransmissionParameters};
 
+use super::window::{self, MOST_OUTSTANDING, WindowKeys};
 use crate::section::{Field, Key, Table};
 
 /// ACK_TIMEOUT of both directions.
@@ -22,8 +23,10 @@ pub(super) const MAX_RETRANSMIT_WHY: &str =
 pub(crate) struct Downstream {
     pub(crate) transmission: TransmissionParameters,
     pub(crate) max_wait: Duration,
+    pub(crate) answer_within: Option<Duration>,
     pub(crate) early_ack_after: Duration,
     pub(crate) client_ack_timeout: Duration,
+    pub(crate) window: WindowKeys,
 }
 
 impl Default for Downstream {
@@ -36,8 +39,10 @@ impl Default for Downstream {
                 max_retransmit: 2,
             },
             max_wait: Duration::from_secs(10),
+            answer_within: None,
             early_ack_after: Duration::from_millis(500),
             client_ack_timeout: Duration::from_secs(2),
+            window: EndpointParameters::default().nstart.into(),
         }
     }
 }
@@ -81,6 +86,15 @@ impl Table for Downstream {
             why: "in less than 100ms no path answers; an undelivered response is kept no longer than an hour",
         },
         Key {
+            name: "answer_within",
+            field: Field::DurationOrOff(Duration::from_millis(100), Duration::from_secs(3600), |t| {
+                &mut t.answer_within
+            }),
+            doc: "How long a client waits for its answer at the most, from receipt of the request on, where \
+                  that is shorter than the `max_wait` of the upstream; then 5.04.",
+            why: "the range of upstream.max_wait, which is what holds when this is off",
+        },
+        Key {
             name: "early_ack_after",
             field: Field::Duration(Duration::from_millis(1), Duration::from_secs(30), |t| {
                 &mut t.early_ack_after
@@ -96,6 +110,19 @@ impl Table for Downstream {
             doc: "The shortest ACK_TIMEOUT clients are assumed to use. Above 2s their messages are also \
                   remembered longer, since their copies come later.",
             why: "the range of ack_timeout",
+        },
+        Key {
+            name: "nstart",
+            field: Field::Value(window::ALLOWED, |t| &mut t.window.window),
+            doc: "NSTART: separate responses that one client has not acknowledged, at a time; `\"auto\"` learns \
+                  it.",
+            why: window::WHY,
+        },
+        Key {
+            name: "nstart_max",
+            field: Field::Count(1, MOST_OUTSTANDING, |t| &mut t.window.max),
+            doc: "The most that `nstart = \"auto\"` may learn.",
+            why: window::WHY,
         },
     ];
 }

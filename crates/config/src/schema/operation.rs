@@ -1,6 +1,10 @@
 //! The top level, `[record]`, `[log]` and `[admin]`: how the program runs and what it tells.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
+
+use coapway_relay::Parameters as Relay;
 
 use crate::error::Wrong;
 use crate::raw::Raw;
@@ -14,6 +18,8 @@ pub enum Resolver {
     System,
     /// A file in the format of `/etc/hosts`, and nothing else.
     Hosts(PathBuf),
+    /// This DNS server, and nothing else.
+    Server(SocketAddr),
 }
 
 /// Where forward records go.
@@ -105,9 +111,7 @@ impl Value for Resolver {
             _ if text == "system" => Ok(Self::System),
             Some("") => Err(Wrong::new("no file behind hosts:")),
             Some(file) => Ok(Self::Hosts(file.into())),
-            None if text.contains(':') => Err(Wrong::new("a DNS server of one's own is not in this version")
-                .hint("\"system\" uses the servers the host is configured for")),
-            None => Err(Wrong::new("no such resolver")),
+            None => server(text).map(Self::Server),
         }
     }
 
@@ -115,7 +119,41 @@ impl Value for Resolver {
         match self {
             Self::System => "system".to_owned(),
             Self::Hosts(file) => format!("hosts:{}", file.display()),
+            Self::Server(address) => address.to_string(),
         }
+    }
+}
+
+/// The address of a DNS server.
+fn server(text: &str) -> Result<SocketAddr, Wrong> {
+    match (text.parse::<SocketAddr>(), text.parse::<IpAddr>()) {
+        (Ok(address), _) if address.port() == 0 => Err(Wrong::new("port must be 1 to 65535")),
+        (Ok(address), _) if address.ip().is_unspecified() || address.ip().is_multicast() => {
+            Err(Wrong::new("not the address of one host"))
+        }
+        (Ok(address), _) => Ok(address),
+        (Err(_), Ok(address)) => {
+            Err(Wrong::new("no port").hint(format!("write {}", SocketAddr::new(address, 53))))
+        }
+        (Err(_), Err(_)) => Err(Wrong::new("no such resolver")),
+    }
+}
+
+/// Who we are towards other proxies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identifier(pub(crate) String);
+
+impl Value for Identifier {
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        let text = text(raw)?;
+        match text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            true => Ok(Self(text.to_owned())),
+            false => Err(Wrong::new("not an identifier")),
+        }
+    }
+
+    fn show(&self) -> String {
+        self.0.clone()
     }
 }
 
@@ -195,11 +233,15 @@ impl Value for LogLevel {
 pub(crate) struct Process {
     workers: u32,
     pub(crate) resolver: Resolver,
+    pub(crate) identifier: Identifier,
+    pub(crate) drain_timeout: Duration,
 }
 
 impl Default for Process {
     fn default() -> Self {
-        Self { workers: 1, resolver: Resolver::System }
+        let identifier = Identifier(Relay::default().identifier.into());
+        let drain_timeout = Duration::from_secs(30);
+        Self { workers: 1, resolver: Resolver::System, identifier, drain_timeout }
     }
 }
 
@@ -215,9 +257,27 @@ impl Table for Process {
         },
         Key {
             name: "resolver",
-            field: Field::Value("\"system\" or \"hosts:FILE\"", |t| &mut t.resolver),
-            doc: "Where names are looked up: as the host does, or in a file like `/etc/hosts` only.",
-            why: "\"system\" is what the host itself uses",
+            field: Field::Value("\"system\", \"hosts:FILE\" or \"ADDRESS:PORT\"", |t| &mut t.resolver),
+            doc: "Where names are looked up: as the host does, in a file like `/etc/hosts` only, or by one DNS \
+                  server only.",
+            why: "\"system\" is what the host itself uses; a server is an address, since names are what it is \
+                  asked for",
+        },
+        Key {
+            name: "identifier",
+            field: Field::Value("1 to 64 visible ASCII characters without a space", |t| &mut t.identifier),
+            doc: "Who we are in the diagnostic payload of a 5.08, which tells an operator where a request went \
+                  round in a circle (RFC 8768 §4).",
+            why: "proxies on the way add themselves to it, with a space between them",
+        },
+        Key {
+            name: "drain_timeout",
+            field: Field::Duration(Duration::from_millis(100), Duration::from_secs(3600), |t| {
+                &mut t.drain_timeout
+            }),
+            doc: "How long running requests may take once the process is asked to stop; it ends earlier when \
+                  all are answered.",
+            why: "in less than 100ms no path answers; no request is kept longer than an hour",
         },
     ];
 }

@@ -2,40 +2,14 @@
 
 use std::time::Duration;
 
-use coapway_endpoint::{Estimator, Nstart};
-use coapway_proxy::UpstreamParameters;
+use coapway_endpoint::Estimator;
+use coapway_proxy::{PostGuard, TokenPolicy, UpstreamParameters};
 
 use super::downstream::{ACK_TIMEOUT, ACK_TIMEOUT_WHY, JITTER_WHY, MAX_RETRANSMIT_WHY, RANDOM_FACTOR_WHY};
+use super::window::{self, MOST_OUTSTANDING, WindowKeys};
 use crate::error::Wrong;
 use crate::raw::Raw;
-use crate::section::{Field, Key, Table, Value, choose, count};
-
-/// The most exchanges outstanding with one origin.
-const MOST_OUTSTANDING: u64 = 65536;
-
-/// Whether the window is learned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Window {
-    Auto,
-    Fixed(u32),
-}
-
-impl Value for Window {
-    fn read(raw: &Raw) -> Result<Self, Wrong> {
-        if raw.as_text() == Some("auto") {
-            return Ok(Self::Auto);
-        }
-        let window = count(raw, 1, MOST_OUTSTANDING)?;
-        Ok(Self::Fixed(u32::try_from(window).unwrap_or(u32::MAX)))
-    }
-
-    fn show(&self) -> String {
-        match self {
-            Self::Auto => "auto".to_owned(),
-            Self::Fixed(window) => window.to_string(),
-        }
-    }
-}
+use crate::section::{Field, Key, Table, Value, choose};
 
 const ESTIMATORS: [(&str, Estimator); 2] = [("fixed", Estimator::Fixed), ("p95", Estimator::P95)];
 
@@ -52,33 +26,52 @@ impl Value for Estimator {
     }
 }
 
+const TOKENS: [(&str, TokenPolicy); 2] = [("fresh", TokenPolicy::Fresh), ("preserve", TokenPolicy::Preserve)];
+
+impl Value for TokenPolicy {
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        choose(raw, &TOKENS)
+    }
+
+    fn show(&self) -> String {
+        TOKENS[*self as usize].0.to_owned()
+    }
+}
+
+const POST_GUARDS: [(&str, PostGuard); 3] = [
+    ("none", PostGuard::None),
+    ("fingerprint", PostGuard::Fingerprint),
+    ("request-tag", PostGuard::RequestTag),
+];
+
+impl Value for PostGuard {
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        choose(raw, &POST_GUARDS)
+    }
+
+    fn show(&self) -> String {
+        POST_GUARDS[*self as usize].0.to_owned()
+    }
+}
+
 /// How origins are spoken to.
 #[derive(Clone, Debug)]
 pub(crate) struct Upstream {
     parameters: UpstreamParameters,
-    pub(crate) window: Window,
-    nstart_max: u32,
+    pub(crate) window: WindowKeys,
 }
 
 impl Upstream {
     /// What the proxy is told.
     pub(crate) const fn parameters(&self) -> UpstreamParameters {
-        let nstart = match self.window {
-            Window::Auto => Nstart::Auto { max: self.nstart_max },
-            Window::Fixed(window) => Nstart::Fixed(window),
-        };
-        UpstreamParameters { nstart, ..self.parameters }
+        UpstreamParameters { nstart: self.window.nstart(), ..self.parameters }
     }
 }
 
 impl Default for Upstream {
     fn default() -> Self {
         let parameters = UpstreamParameters::default();
-        let (window, nstart_max) = match parameters.nstart {
-            Nstart::Auto { max } => (Window::Auto, max),
-            Nstart::Fixed(window) => (Window::Fixed(window), window),
-        };
-        Self { parameters, window, nstart_max }
+        Self { parameters, window: parameters.nstart.into() }
     }
 }
 
@@ -137,15 +130,15 @@ impl Table for Upstream {
         },
         Key {
             name: "nstart",
-            field: Field::Value("\"auto\" or 1 to 65536", |t| &mut t.window),
+            field: Field::Value(window::ALLOWED, |t| &mut t.window.window),
             doc: "NSTART: exchanges outstanding with one origin at a time; `\"auto\"` learns it.",
-            why: "with none outstanding nothing is sent; one source port has 65536 Message IDs",
+            why: window::WHY,
         },
         Key {
             name: "nstart_max",
-            field: Field::Count(1, MOST_OUTSTANDING, |t| &mut t.nstart_max),
+            field: Field::Count(1, MOST_OUTSTANDING, |t| &mut t.window.max),
             doc: "The most that `nstart = \"auto\"` may learn.",
-            why: "with none outstanding nothing is sent; one source port has 65536 Message IDs",
+            why: window::WHY,
         },
         Key {
             name: "queue",
@@ -200,6 +193,62 @@ impl Table for Upstream {
             }),
             doc: "The smallest first wait; at most `rto.cap`.",
             why: "below 10ms the scheduling of hosts is mistaken for loss",
+        },
+        Key {
+            name: "probing_rate",
+            field: Field::NumberOrOff(0.1, 1e6, |t| &mut t.parameters.probing_rate),
+            doc: "PROBING_RATE in bytes a second: how fast an origin that does not answer is sent \
+                  Non-confirmable requests. A Confirmable request keeps to its own schedule; `\"off\"` lifts \
+                  the rate.",
+            why: "below 0.1 the next small request would leave minutes later; above a million it slows nothing",
+        },
+        Key {
+            name: "token",
+            field: Field::Value("\"fresh\" or \"preserve\"", |t| &mut t.parameters.token),
+            doc: "Which token a request gets: `\"fresh\"` is always one of ours, `\"preserve\"` is the client's \
+                  when it has 4 to 8 bytes and is neither in use nor resting towards this origin, else one of \
+                  ours. Clients see their own token either way.",
+            why: "",
+        },
+        Key {
+            name: "post_guard",
+            field: Field::Value("\"none\", \"fingerprint\" or \"request-tag\"", |t| {
+                &mut t.parameters.post_guard
+            }),
+            doc: "What keeps equal POST and PATCH requests from being executed twice. `\"fingerprint\"`: an equal \
+                  request of the same client, port aside, gets the answer of the first within \
+                  `post_guard_window`. `\"request-tag\"`: a random Request-Tag is added where there is none and a \
+                  re-issue carries the same, for origins that recognise duplicates by it. `\"none\"`, since two \
+                  equal requests can both be meant.",
+            why: "",
+        },
+        Key {
+            name: "post_guard_window",
+            field: Field::Duration(Duration::from_millis(100), Duration::from_secs(247), |t| {
+                &mut t.parameters.post_guard_window
+            }),
+            doc: "How long a request counts as equal to an earlier one, from the receipt of that one on.",
+            why: "in less than 100ms no client asks again; after EXCHANGE_LIFETIME, 247s, a request is a new one",
+        },
+        Key {
+            name: "retry.max_attempts",
+            field: Field::Count(1, 5, |t| &mut t.parameters.retry.max_attempts),
+            doc: "Exchanges for one request, the first included: when one fails without an Acknowledgement, a \
+                  request that may be executed twice is issued anew, with a new Message ID and token. A POST \
+                  or PATCH is only when nothing of it can have been executed. 1 never does.",
+            why: "without the first nothing is sent; more than 5 are a load on an origin in trouble",
+        },
+        Key {
+            name: "retry.budget.ratio",
+            field: Field::Number(0.0, 1.0, |t| &mut t.parameters.retry.budget_ratio),
+            doc: "What each first copy to an origin adds to the number of exchanges issued anew.",
+            why: "1.0 doubles the load of an origin that answers nobody",
+        },
+        Key {
+            name: "retry.budget.per_second",
+            field: Field::Number(0.0, 100.0, |t| &mut t.parameters.retry.budget_per_second),
+            doc: "What each second adds to it, for origins that are seldom asked.",
+            why: "with 0.0 a quiet origin is not tried again; 100 a second are a load of their own",
         },
     ];
 }

@@ -6,17 +6,7 @@ use crate::schema::places::{Listen, NamedOrigin, Route};
 use crate::section::{AnySection, Section};
 
 /// Keys that the file will have and this version does not know.
-const LATER: [&str; 9] = [
-    "drain_timeout",
-    "answer_within",
-    "probing_rate",
-    "token",
-    "post_guard",
-    "retry",
-    "cache",
-    "clients",
-    "client_rate",
-];
+const LATER: [&str; 1] = ["cache"];
 
 impl Settings {
     /// Adds what helps to find the right key to an error about an unknown one.

@@ -55,9 +55,9 @@ fn an_unknown_key() {
              hint: did you mean upstream.ack_timeout?",
     );
     check(
-        "drain_timeout = \"30s\"\n",
+        "cache.enabled = true\n",
         "1 error in the configuration\n\n\
-         coapway.toml:1:17: drain_timeout\n    \
+         coapway.toml:1:1: cache\n    \
              unknown key\n    \
              hint: not in this version",
     );
@@ -72,7 +72,7 @@ fn an_unknown_key() {
 
 #[test]
 fn an_unknown_table_even_if_it_is_empty() {
-    for file in ["[cache]\n", "[cache]\nenabled = true\n", "[clients]\n", "[clients]\ntrusted = []\n"] {
+    for file in ["[cache]\n", "[cache]\nenabled = true\n"] {
         let errors = refused(file, &[], &Overrides::default());
         assert!(errors.starts_with("1 error in"), "{errors}");
         assert!(errors.contains("unknown key\n    hint: not in this version"), "{errors}");
@@ -157,7 +157,10 @@ fn a_bad_option() {
         ("record.sample=0", "allowed: 1e-6 to 1.0"),
         ("record.sample=nan", "allowed: 1e-6 to 1.0"),
         ("admin.listen=127.0.0.1:8080", "not in this version"),
-        ("resolver=9.9.9.9:53", "not in this version"),
+        ("resolver=9.9.9.9", "hint: write 9.9.9.9:53"),
+        ("resolver=9.9.9.9:0", "port must be 1 to 65535"),
+        ("resolver=0.0.0.0:53", "not the address of one host"),
+        ("resolver=dns.example:53", "allowed: \"system\", \"hosts:FILE\" or \"ADDRESS:PORT\""),
         ("workers=2", "several workers are not in this version"),
         ("forward.clients=[]", "an empty array"),
         ("forward.clients=10.0.0.0/33", "\"10.0.0.0/33\" is not a network"),

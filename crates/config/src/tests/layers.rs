@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use coapway_endpoint::{Estimator, Nstart, TransmissionParameters};
-use coapway_proxy::{Limits, UpstreamParameters};
+use coapway_proxy::{Limits, PostGuard, RetryParameters, TokenPolicy, UpstreamParameters};
 use coapway_relay::{Forward, UpstreamId};
 
 use super::*;
@@ -41,6 +41,13 @@ fn nothing_is_needed() {
     assert_eq!(parameters.downstream.max_wait, 10 * SECOND);
     assert_eq!(parameters.downstream.early_ack_after, SECOND / 2);
     assert_eq!(parameters.downstream.peer, TransmissionParameters::default());
+    assert_eq!(parameters.downstream.nstart, Nstart::Auto { max: 1024 });
+    assert_eq!(parameters.answer_within, None);
+    let relay = coapway_relay::Parameters::default();
+    assert_eq!(parameters.relay.client_rate, relay.client_rate);
+    assert_eq!(parameters.relay.identifier, relay.identifier);
+    assert_eq!(parameters.relay.trusted, relay.trusted);
+    assert_eq!(config.drain_timeout(), 30 * SECOND);
 }
 
 #[test]
@@ -87,6 +94,35 @@ fn every_key_has_a_variable() {
     assert!(
         matches!(parameters.relay.forward, Forward::Listed { clients, allow } if clients.len() == 2 && allow.len() == 1)
     );
+}
+
+#[test]
+fn what_keys_say_reaches_the_proxy() {
+    let file = "identifier = \"gate-7\"\nresolver = \"[2001:db8::53]:5353\"\ndrain_timeout = \"5s\"\n\
+                [downstream]\nanswer_within = \"9s\"\nnstart = 3\n\
+                [upstream]\nprobing_rate = \"off\"\ntoken = \"preserve\"\npost_guard = \"fingerprint\"\n\
+                post_guard_window = \"2s\"\nretry = { max_attempts = 1, budget = { ratio = 0.5 } }\n\
+                [clients]\ntrusted = [\"10.1.2.3/8\", \"fd00::1\"]\n[limits]\nclient_rate = 50\n\
+                [[upstreams]]\nname = \"a\"\nuri = \"coap://a\"\nprobing_rate = 2.5\n\
+                retry.budget.per_second = 4\npost_guard = \"request-tag\"\n";
+    let config = loaded(file, &[], &Overrides::default());
+    assert_eq!(config.resolver(), &Resolver::Server("[2001:db8::53]:5353".parse().unwrap()));
+    assert_eq!(config.drain_timeout(), 5 * SECOND);
+    let parameters = config.parameters();
+    assert_eq!(parameters.answer_within, Some(9 * SECOND));
+    assert_eq!(parameters.downstream.nstart, Nstart::Fixed(3));
+    assert_eq!(&*parameters.relay.identifier, "gate-7");
+    assert_eq!(parameters.relay.trusted, ["10.0.0.0/8".parse().unwrap(), "fd00::1/128".parse().unwrap()]);
+    assert_eq!(parameters.relay.client_rate, 50);
+    let [default, a] = parameters.upstreams[..] else { panic!("two sets") };
+    assert_eq!((default.probing_rate, a.probing_rate), (None, Some(2.5)));
+    assert_eq!((default.token, a.token), (TokenPolicy::Preserve, TokenPolicy::Preserve));
+    assert_eq!((default.post_guard, a.post_guard), (PostGuard::Fingerprint, PostGuard::RequestTag));
+    assert_eq!(a.post_guard_window, 2 * SECOND);
+    assert_eq!(default.retry, RetryParameters { max_attempts: 1, budget_ratio: 0.5, budget_per_second: 1.0 });
+    assert_eq!(a.retry, RetryParameters { budget_per_second: 4.0, ..default.retry });
+    let max = loaded("", &[], &set(&["downstream.nstart_max=8", "clients.trusted=[]"])).parameters();
+    assert_eq!(max.downstream.nstart, Nstart::Auto { max: 8 });
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use coapway_endpoint::{
-    Endpoint, EndpointParameters, Event, Local, Peer, Received, Schedule, Seed, TransmissionParameters,
+    Endpoint, EndpointParameters, Event, Gate, Local, Peer, Received, Schedule, Seed, TransmissionParameters,
 };
 use coapway_message::uri::Host;
 use coapway_message::{Code, Content, ExchangeId, OwnedContent};
@@ -115,7 +115,7 @@ impl Conversation {
         let schedule = Schedule { last_copy_before: deadline, deadline, ..schedule };
         let exchange = match what {
             What::Request { confirmable, content } => {
-                self.endpoint.send_request(self.peer, confirmable, &content, schedule, now)
+                self.endpoint.send_request(self.peer, confirmable, None, &content, schedule, now)
             }
             What::Ping => self.endpoint.send_ping(self.peer, schedule, now),
         }
@@ -132,7 +132,7 @@ impl Conversation {
                 Ok(None) => self.endpoint.handle_timeout(self.clock.now()),
                 Ok(Some(datagram)) => {
                     let now = self.clock.now();
-                    match self.endpoint.handle_datagram(self.peer, datagram, now) {
+                    match self.endpoint.handle_datagram(self.peer, datagram, now, || Gate::Take) {
                         Received::Nothing => {}
                         Received::Response { content, .. } => {
                             let content = OwnedContent::from(content);
@@ -190,7 +190,10 @@ impl Conversation {
             Event::Retransmitted { copies, timeout, .. } => {
                 console.tell(format_args!("no answer in {timeout:.1?}; {copies} copies sent so far"));
             }
-            Event::EmptyAckSent { .. } | Event::Repeated { .. } | Event::Delivered { .. } => {}
+            Event::Exhausted { .. }
+            | Event::EmptyAckSent { .. }
+            | Event::Repeated { .. }
+            | Event::Delivered { .. } => {}
         }
         None
     }

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::mpsc::{Receiver, channel};
 
 use clap::Parser;
-use coapway_endpoint::{Endpoint, EndpointParameters, Event, Local, Peer, Received, Seed};
+use coapway_endpoint::{Endpoint, EndpointParameters, Event, Gate, Local, Peer, Received, Seed};
 use coapway_message::{
     Code, Content, Datagram, Failure, MessageType, OptionNumber, OptionsWriter, OwnedContent, datagram,
 };
@@ -109,7 +109,7 @@ fn serve_one(socket: &UdpSocket, when: When, answer: &Content<'_>) -> Seen {
         let peer = Peer { local: Local::default(), remote };
         let now = clock.now();
         if let Received::Request { exchange, confirmable, content, .. } =
-            endpoint.handle_datagram(peer, &buffer[..length], now)
+            endpoint.handle_datagram(peer, &buffer[..length], now, || Gate::Take)
         {
             seen = Some(Seen { confirmable, content: content.into(), delivered: None });
             if when == When::Separately {

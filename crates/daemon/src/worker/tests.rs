@@ -64,7 +64,7 @@ impl Running {
                 let clock = Clock::start();
                 let witness = Witness(tell_events);
                 Worker::new(parameters, listening, sockets, resolver, witness, clock, seed)
-                    .run(|cx| ready_once(&mut stopped, cx))
+                    .run(Duration::from_secs(30), |cx| ready_once(&mut stopped, cx))
                     .await;
             });
         });

@@ -8,7 +8,7 @@ use super::duplicates::{Class, EntryId, Known, Reply};
 use super::endpoint::Endpoint;
 use super::pending::{Answerable, Deadline, Pending};
 use super::retransmission::{Kind, Schedule};
-use crate::event::{Event, Received, Refused};
+use crate::event::{Event, Gate, Received, Refused};
 use crate::peer::Peer;
 use crate::trace::Copy;
 
@@ -19,16 +19,23 @@ impl Endpoint {
         bytes: &[u8],
         datagram: &Datagram<'d>,
         now: Instant,
+        gate: impl FnOnce() -> Gate,
     ) -> Received<'d> {
         let &Datagram { message_type, message_id, token, content } = datagram;
         let confirmable = message_type == MessageType::Confirmable;
         let class = class(confirmable, &content);
         let digest = self.duplicates.digest(bytes);
-        let entry = match self.duplicates.find(&peer, message_id, digest) {
-            Known::Repeated(entry) => {
-                self.repeat(peer, message_id, entry, now);
-                return Received::Nothing;
-            }
+        let known = self.duplicates.find(&peer, message_id, digest);
+        if let Known::Repeated(entry) = known {
+            self.repeat(peer, message_id, entry, now);
+            return Received::Nothing;
+        }
+        if gate() == Gate::Drop {
+            self.counters.dropped += 1;
+            return Received::Nothing;
+        }
+        let entry = match known {
+            Known::Repeated(entry) => entry,
             Known::Reused(entry) => {
                 self.counters.reused_message_ids += 1;
                 self.duplicates.replace(entry, digest, class, now)
@@ -123,8 +130,8 @@ impl Endpoint {
         }
     }
 
-    /// Sends the empty Acknowledgement of a request that is not answered yet.
-    pub(super) fn acknowledge_early(&mut self, exchange: ExchangeId) {
+    /// Sends the empty Acknowledgement of a request that is not answered yet, if it has not left.
+    pub fn acknowledge_early(&mut self, exchange: ExchangeId) {
         let Some(pending) = self.pending.get_mut(exchange) else { return };
         let Answerable::Piggybacked(timer) = pending.answerable else { return };
         self.timers.cancel(timer);
@@ -170,6 +177,16 @@ impl Endpoint {
                 Ok(())
             }
         }
+    }
+
+    /// Ends a request of a peer without any response: a Confirmable one is acknowledged empty if that
+    /// has not happened.
+    ///
+    /// Errors: [`Refused::Unknown`] when the request was answered before.
+    /// Source: RFC 7967 §2.
+    pub fn stay_silent(&mut self, exchange: ExchangeId, _now: Instant) -> Result<(), Refused> {
+        self.acknowledge_early(exchange);
+        self.pending.remove(exchange).map(drop).ok_or(Refused::Unknown)
     }
 
     fn respond_separately(

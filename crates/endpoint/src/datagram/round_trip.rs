@@ -74,6 +74,13 @@ impl RoundTrip {
         self.samples.back().map(|&(_, sample)| sample)
     }
 
+    /// Whether the learned quantile lies above the configured cap: the first timeout is then longer
+    /// than the operator meant (R-USR-18).
+    pub fn cap_is_exceeded(&self) -> bool {
+        self.parameters.estimator == Estimator::P95
+            && self.quantile().is_some_and(|quantile| quantile > self.parameters.cap)
+    }
+
     /// How many exact samples there ever were.
     pub const fn exact_samples(&self) -> u64 {
         self.exact

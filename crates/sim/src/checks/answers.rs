@@ -96,12 +96,17 @@ impl Answers {
     }
 
     fn judge(&self, client: &Client, asked: &Asked) -> Option<String> {
-        let exchange = self.exchanges.get(&(client.address(), asked.token.to_vec()));
+        let exchange = self.exchanges.get(&(client.address(), asked.token.as_bytes().to_vec()));
         let (answer, reached) = match exchange {
             Some(exchange) => (exchange.answer.as_deref(), exchange.reached),
             None => (None, None),
         };
-        let what = format!("{}'s request {} (token {})", client.name(), asked.request.key, hex(&asked.token));
+        let what = format!(
+            "{}'s request {} (token {})",
+            client.name(),
+            asked.request.key,
+            hex(asked.token.as_bytes())
+        );
         match &asked.outcome {
             Outcome::Waiting => Some(format!("{what} never ended")),
             Outcome::Failed { at, .. } => match (exchange, reached) {

@@ -151,8 +151,9 @@ impl Copies {
     pub(super) fn told(&mut self, event: &Event) -> Result<(), String> {
         let Event::Forwarded(record) = event else { return Ok(()) };
         for trace in &record.traces {
-            self.recorded.insert(trace.token.to_vec());
-            let seen = self.tokens.get(&trace.token[..]).and_then(|identity| self.messages.get(identity));
+            self.recorded.insert(trace.token.as_bytes().to_vec());
+            let seen =
+                self.tokens.get(trace.token.as_bytes()).and_then(|identity| self.messages.get(identity));
             let seen = seen.map_or(&[][..], |message| &message.copies);
             if !seen.iter().eq(trace.copies.iter().map(|copy| &copy.sent)) {
                 let count = trace.copies.len();

@@ -88,7 +88,8 @@ impl Settlement {
             Event::Repeated { request: Some(request) } => {
                 self.known(request, "repeated")?;
             }
-            Event::Repeated { request: None } | Event::Forwarded(_) => {}
+            Event::Repeated { request: None } | Event::Alert(_) | Event::Refused(_) | Event::Forwarded(_) => {
+            }
         }
         Ok(())
     }

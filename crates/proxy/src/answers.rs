@@ -1,0 +1,217 @@
+//! Answers on their way to clients: an origin's, or one of our own.
+
+use std::net::SocketAddr;
+
+use coapway_endpoint::{Peer, Refused, Trace};
+use coapway_message::{Code, Content, Evidence, ExchangeId, Failure, OptionNumber};
+use coapway_relay::{Answer, Block, Fetch, FetchId, NoResponse, Phase, Refusal};
+use coapway_time::Instant;
+
+use crate::alert::Alert;
+use crate::cause::Cause;
+use crate::event::Event;
+use crate::proxy::Proxy;
+use crate::requests::transfer;
+
+impl Proxy {
+    pub(crate) fn handle_upstream(&mut self, peer: Peer, bytes: &[u8], truncated: bool, now: Instant) {
+        let Some((id, exchange, content, trace)) = self.upstreams.handle_datagram(peer, bytes, now) else {
+            return;
+        };
+        let Some(fetch) = self.relay.finish(id) else { return };
+        let others = self.wind_up(id, &fetch, Some(exchange), now);
+        let evidence = others.max(evidence(Failure::Unusable, Some(&trace)));
+        if self.journal.records() {
+            self.journal.trace(fetch.request, trace);
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        let relayed = if truncated {
+            Err(Failure::Unusable)
+        } else {
+            self.relay.relay_response(&fetch, &content, &mut scratch)
+        };
+        match relayed {
+            Ok(relayed) => {
+                if relayed.is_loop {
+                    self.alert(Alert::Loop { client: fetch.client });
+                }
+                self.relay_answer(&fetch, &relayed.content, peer.remote, now);
+            }
+            Err(failure) => self.answer_failure(&fetch, failure, evidence, now),
+        }
+        self.scratch = scratch;
+    }
+
+    fn relay_answer(&mut self, fetch: &Fetch, content: &Content<'_>, origin: SocketAddr, now: Instant) {
+        if matches!(content.code, Code::TOO_MANY_REQUESTS | Code::SERVICE_UNAVAILABLE)
+            && let Some(similar) = fetch.hint
+        {
+            self.hints.note(similar, content, now);
+        }
+        let is_last = fetch.is_last_block && !has_more(content) || content.code.class() > 2;
+        if is_last && let Some(transfer) = transfer(fetch) {
+            self.upstreams.end_transfer(origin, fetch.upstream, &transfer, now);
+        }
+        self.settle_fetch(fetch, content, Cause::Origin, None, true, now);
+    }
+
+    /// An exchange ended without a response. Refused at its first copy, a name's next address may
+    /// do: nothing was executed.
+    pub(crate) fn failed(&mut self, id: FetchId, failure: Failure, trace: Option<Trace>, now: Instant) {
+        let evidence = evidence(failure, trace.as_ref());
+        let Some(fetch) = self.relay.fetch(id) else { return };
+        let request = fetch.request;
+        if fetch.is_named
+            && let Some(trace) = &trace
+        {
+            self.lookups.distrust(trace.peer.remote.ip());
+        }
+        if let Some(trace) = trace.filter(|_| self.journal.records()) {
+            self.journal.trace(request, trace);
+        }
+        if failure == Failure::Unreachable
+            && evidence != Evidence::OutcomeUnknown
+            && fetch.earlier.is_empty()
+            && let Some((addresses, content)) = self.alternatives.take(id)
+        {
+            self.relay.start_over(id, evidence);
+            self.try_addresses(id, addresses.into_iter(), &content.as_content(), now);
+            return;
+        }
+        if let Some(fetch) = self.relay.finish(id) {
+            let others = self.wind_up(id, &fetch, None, now);
+            self.answer_failure(&fetch, failure, others.max(evidence), now);
+        }
+    }
+
+    /// A fetch ends for a reason of ours: wherever it stands, it is taken from there.
+    pub(crate) fn fail(&mut self, id: FetchId, failure: Failure, now: Instant) {
+        let Some(fetch) = self.relay.finish(id) else { return };
+        if fetch.is_named
+            && let Phase::Sent(origin, _) = fetch.phase
+        {
+            self.lookups.distrust(origin.ip());
+        }
+        let known = self.wind_up(id, &fetch, None, now);
+        let known = known.max(evidence(failure, None));
+        self.answer_failure(&fetch, failure, known, now);
+    }
+
+    /// Takes a fetch that is over from wherever it still stands, but for the exchange that ended it.
+    /// Returns what these exchanges leave to be said.
+    fn wind_up(&mut self, id: FetchId, fetch: &Fetch, ended: Option<ExchangeId>, now: Instant) -> Evidence {
+        self.alternatives.forget(id);
+        if let Some(mark) = fetch.mark {
+            self.loops.leave(mark);
+        }
+        let mut known = Evidence::NotSent;
+        let current = match fetch.phase {
+            Phase::LookingUp => None,
+            Phase::Queued(origin) => {
+                self.upstreams.unqueue(id, fetch.upstream, origin, &fetch.client);
+                None
+            }
+            Phase::Sent(_, exchange) => Some(exchange),
+        };
+        for &exchange in fetch.earlier.iter().chain(&current) {
+            if Some(exchange) == ended {
+                continue;
+            }
+            if let Some(trace) = self.upstreams.cancel(exchange, now) {
+                known = known.max(evidence(Failure::TimedOut, Some(&trace)));
+                if self.journal.records() {
+                    self.journal.trace(fetch.request, trace);
+                }
+            }
+        }
+        known
+    }
+
+    pub(crate) fn answer_failure(&mut self, fetch: &Fetch, failure: Failure, known: Evidence, now: Instant) {
+        let known = fetch.evidence.max(known);
+        let mut answer = std::mem::take(&mut self.answer);
+        let content = self.relay.answer(Answer::for_failure(failure, known), &mut answer);
+        let may_try_again = known != Evidence::OutcomeUnknown;
+        self.settle_fetch(fetch, &content, Cause::Failed(failure), Some(known), !may_try_again, now);
+        self.answer = answer;
+    }
+
+    pub(crate) fn refuse(
+        &mut self,
+        request: ExchangeId,
+        no_response: NoResponse,
+        refusal: Refusal,
+        now: Instant,
+    ) {
+        let mut answer = std::mem::take(&mut self.answer);
+        let content = self.relay.answer(refusal, &mut answer);
+        self.answer(request, no_response, &content, Cause::Refused, None, now);
+        self.answer = answer;
+    }
+
+    pub(crate) fn refuse_fetch(&mut self, fetch: &Fetch, refusal: Refusal, now: Instant) {
+        let mut answer = std::mem::take(&mut self.answer);
+        let content = self.relay.answer(refusal, &mut answer);
+        self.settle_fetch(fetch, &content, Cause::Refused, None, false, now);
+        self.answer = answer;
+    }
+
+    /// Answers the request of a fetch that is over, and equal ones that wait for the same answer.
+    fn settle_fetch(
+        &mut self,
+        fetch: &Fetch,
+        content: &Content<'_>,
+        cause: Cause,
+        evidence: Option<Evidence>,
+        is_kept: bool,
+        now: Instant,
+    ) {
+        self.answer(fetch.request, fetch.no_response, content, cause, evidence, now);
+        for waiter in self.guards.settle(fetch.request, content, is_kept) {
+            self.answer(waiter.request, waiter.no_response, content, Cause::Joined, evidence, now);
+        }
+    }
+
+    /// Answers a request, if its client wants to hear it and may.
+    pub(crate) fn answer(
+        &mut self,
+        request: ExchangeId,
+        no_response: NoResponse,
+        content: &Content<'_>,
+        cause: Cause,
+        evidence: Option<Evidence>,
+        now: Instant,
+    ) {
+        if no_response.suppresses(content.code) {
+            self.journal.answered(request, content, cause, evidence, now);
+            let _ = self.downstream.stay_silent(request, now);
+            return;
+        }
+        if self.downstream.respond(request, content, now) == Err(Refused::Unverified) {
+            let mut short = Vec::new();
+            let content = self.relay.answer(Refusal::UNVERIFIED, &mut short);
+            self.journal.answered(request, &content, Cause::Withheld, evidence, now);
+            let _ = self.downstream.respond(request, &content, now);
+            return;
+        }
+        self.journal.answered(request, content, cause, evidence, now);
+    }
+
+    pub(crate) fn alert(&mut self, alert: Alert) {
+        self.journal.event(|| Event::Alert(alert));
+    }
+}
+
+/// Whether further blocks of a response are to be fetched.
+fn has_more(content: &Content<'_>) -> bool {
+    let block = content.options.first(OptionNumber::BLOCK2).and_then(Block::parse);
+    block.is_some_and(|block| block.more)
+}
+
+/// What an exchange leaves to be said; without one nothing left.
+fn evidence(failure: Failure, trace: Option<&Trace>) -> Evidence {
+    trace.map_or(Evidence::NotSent, |trace| {
+        Evidence::after(failure, trace.copies.len() as u32, trace.acks > 0)
+    })
+}

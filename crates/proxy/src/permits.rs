@@ -1,0 +1,103 @@
+//! What may stand against sending a request to an origin, beside its window.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ahash::RandomState;
+use coapway_time::Instant;
+use hashbrown::HashMap;
+
+use crate::origin::Order;
+use crate::parameters::UpstreamParameters;
+use crate::probing::Probing;
+use crate::transfers::{Ports, Taken, Transfers};
+
+/// Why a request has to wait although the window is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hindrance {
+    /// Its client holds all places but the last: that is for others.
+    Places,
+    /// Not before this time.
+    Until(Instant),
+}
+
+/// The rules of one origin that look at the request.
+#[derive(Debug)]
+pub(crate) struct Permits {
+    /// Places in the window, by client.
+    places: HashMap<SocketAddr, u32, RandomState>,
+    pub(crate) probing: Probing,
+    pub(crate) transfers: Transfers,
+}
+
+impl Permits {
+    pub(crate) fn new(hasher: RandomState) -> Self {
+        Self {
+            places: HashMap::with_hasher(hasher.clone()),
+            probing: Probing::default(),
+            transfers: Transfers::new(hasher),
+        }
+    }
+
+    /// What stands against a request now; `window` is the number of places and `last` the newest
+    /// round-trip time.
+    pub(crate) fn hindrance(
+        &mut self,
+        order: &Order,
+        parameters: &UpstreamParameters,
+        window: u32,
+        last: Option<Duration>,
+        now: Instant,
+    ) -> Option<Hindrance> {
+        let held = self.places.get(&order.client).copied().unwrap_or_default();
+        if held >= window.saturating_sub(1).max(1) {
+            return Some(Hindrance::Places);
+        }
+        if !order.confirmable {
+            let grace =
+                last.map_or(parameters.transmission.ack_timeout, |last| (last * 3).max(parameters.rto.floor));
+            if let Err(until) = self.probing.check(parameters.probing_rate, grace, now) {
+                return Some(Hindrance::Until(until));
+            }
+        }
+        let transfer = order.transfer.as_ref()?;
+        match self.transfers.ports(transfer, now) {
+            Ports::Bound(_) => None,
+            Ports::None(until) => Some(Hindrance::Until(until)),
+            Ports::Any => {
+                let taken = self.transfers.taken(transfer.resource);
+                let is_free = (0..parameters.source_ports.max(1)).any(|port| !taken.contains(port));
+                (!is_free).then(|| Hindrance::Until(self.transfers.next_end().unwrap_or(now)))
+            }
+        }
+    }
+
+    /// Which ports a request may leave from: one only, or all but some.
+    pub(crate) fn ports(&mut self, order: &Order, now: Instant) -> (Option<u32>, Taken) {
+        let Some(transfer) = &order.transfer else { return (None, Taken::default()) };
+        match self.transfers.ports(transfer, now) {
+            Ports::Bound(port) => (Some(port), Taken::default()),
+            Ports::Any | Ports::None(_) => (None, self.transfers.taken(transfer.resource)),
+        }
+    }
+
+    /// A client takes a place in the window.
+    pub(crate) fn take_place(&mut self, client: SocketAddr) {
+        *self.places.entry(client).or_insert(0) += 1;
+    }
+
+    /// It gives one back.
+    pub(crate) fn give_place(&mut self, client: &SocketAddr) {
+        if let Some(held) = self.places.get_mut(client) {
+            *held -= 1;
+            if *held == 0 {
+                self.places.remove(client);
+            }
+        }
+    }
+
+    /// Places taken by all clients together.
+    pub(crate) fn places(&self) -> u32 {
+        self.places.values().sum()
+    }
+}

@@ -1,0 +1,330 @@
+//! A client's request from its receipt until it waits for an origin.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use coapway_endpoint::{Gate, Peer, Received};
+use coapway_message::{Content, Evidence, ExchangeId, Failure, OptionNumber, OwnedContent, Token};
+use coapway_relay::{
+    Decision, Destination, Fetch, FetchId, NoResponse, Phase, Plan, Refusal, Verdict, resource_key,
+    with_hop_limit, with_request_tag,
+};
+use coapway_time::Instant;
+use smallvec::SmallVec;
+
+use crate::alert::Alert;
+use crate::arrival::Arrival;
+use crate::cause::Cause;
+use crate::event::Event;
+use crate::guards::{Known, Waiter};
+use crate::lookups::{Resolution, Waiting};
+use crate::loops::Loops;
+use crate::origin::Order;
+use crate::parameters::{PostGuard, TokenPolicy};
+use crate::proxy::Proxy;
+use crate::transfers::Transfer;
+use crate::upstreams::Standing;
+
+impl Proxy {
+    pub(crate) fn handle_downstream(&mut self, peer: Peer, bytes: &[u8], truncated: bool, now: Instant) {
+        let client = peer.remote.ip();
+        let mut verdict = Verdict::Admitted;
+        let (limits, relay) = (&mut self.limits, &self.relay);
+        let gate = || {
+            verdict = limits.judge(client, now);
+            match verdict {
+                Verdict::Dropped => Gate::Drop,
+                Verdict::Admitted | Verdict::TooFast if relay.is_verified(client) => Gate::Take,
+                Verdict::Admitted | Verdict::TooFast => Gate::TakeUnverified,
+            }
+        };
+        match self.downstream.handle_datagram(peer, bytes, now, gate) {
+            Received::Nothing | Received::Response { .. } => {}
+            Received::Request { exchange, confirmable, message_id, token, content } => {
+                let arrival = Arrival { request: exchange, peer, confirmable, message_id, token };
+                let (code, client) = (content.code, peer.remote);
+                self.journal.event(|| Event::Received { request: exchange, client, code, confirmable });
+                let refusal = match (self.draining, truncated, verdict) {
+                    (true, ..) => Some(Refusal::DRAINING),
+                    (_, true, _) => Some(Refusal::TOO_LARGE),
+                    (_, _, Verdict::TooFast) => Some(Refusal::TOO_FAST),
+                    (_, _, Verdict::Admitted | Verdict::Dropped) => None,
+                };
+                match refusal {
+                    Some(refusal) => self.refuse(exchange, NoResponse::of(&content), refusal, now),
+                    None => self.handle_request(&arrival, &content, now),
+                }
+            }
+        }
+    }
+
+    fn handle_request(&mut self, arrival: &Arrival<'_>, content: &Content<'_>, now: Instant) {
+        let &Arrival { request, peer, .. } = arrival;
+        let client = peer.remote.ip();
+        let mut scratch = std::mem::take(&mut self.scratch);
+        match self.relay.decide(client, content, &mut scratch) {
+            Ok(Decision::Forward(plan)) => self.complete(arrival, content, plan, now),
+            Ok(Decision::Local(answer)) => {
+                self.answer(request, NoResponse::of(content), &answer, Cause::Local, None, now);
+            }
+            Err(refusal) => {
+                if refusal.is_loop() {
+                    self.alert(Alert::Loop { client: peer.remote });
+                }
+                self.refuse(request, NoResponse::of(content), refusal, now);
+            }
+        }
+        self.scratch = scratch;
+    }
+
+    /// Adds what the request gets on its way beside what the client gave it.
+    fn complete(&mut self, arrival: &Arrival<'_>, content: &Content<'_>, plan: Plan<'_>, now: Instant) {
+        let &Arrival { request, peer, .. } = arrival;
+        let similar = self.hints.key(&plan);
+        let mut added: [Vec<u8>; 2] = Default::default();
+        let [tagged, limited] = &mut added;
+        let mut plan = plan;
+        if self.upstreams.parameters(plan.upstream).post_guard == PostGuard::RequestTag {
+            let tag = self.random.u64(..).to_be_bytes();
+            plan = Plan { content: with_request_tag(&plan.content, &tag, tagged), ..plan };
+        }
+        if similar.is_some_and(|similar| self.loops.suspects(similar, peer.remote.ip())) {
+            // It may come round for ever, so each hop is told how many are left, and whoever sent it
+            // need not wait to hear of us.
+            self.downstream.acknowledge_early(request);
+            plan = Plan { content: with_hop_limit(&plan.content, Loops::HOP_LIMIT, limited), ..plan };
+        }
+        if let Some(similar) = similar.filter(|_| !self.hints.is_empty()) {
+            let mut held = std::mem::take(&mut self.answer);
+            let answer = self.hints.held(similar, now, &mut held);
+            let is_held = answer.is_some();
+            if let Some(answer) = answer {
+                self.answer(request, plan.no_response, &answer, Cause::Held, None, now);
+            }
+            self.answer = held;
+            if is_held {
+                return;
+            }
+        }
+        self.guard(arrival, content, &plan, similar, now);
+    }
+
+    /// Answers a POST or PATCH that an equal one has answered already, where that is asked for.
+    fn guard(
+        &mut self,
+        arrival: &Arrival<'_>,
+        content: &Content<'_>,
+        plan: &Plan<'_>,
+        similar: Option<u64>,
+        now: Instant,
+    ) {
+        let &Arrival { request, peer, .. } = arrival;
+        let parameters = self.upstreams.parameters(plan.upstream);
+        if plan.method.is_idempotent() || parameters.post_guard != PostGuard::Fingerprint {
+            self.begin(arrival, content, plan, similar, now);
+            return;
+        }
+        let until = now + parameters.post_guard_window;
+        let fingerprint = self.guards.fingerprint(peer.remote.ip(), plan.upstream, &plan.content);
+        let waiter = Waiter { request, no_response: plan.no_response };
+        match self.guards.find(fingerprint, waiter, now) {
+            Known::New => {
+                if self.begin(arrival, content, plan, similar, now) {
+                    self.guards.begin(fingerprint, request, until);
+                }
+            }
+            Known::Joined => {}
+            Known::Full => self.refuse(request, plan.no_response, Refusal::OVERLOADED, now),
+            Known::Answered(answer) => {
+                let answer = OwnedContent::from(answer);
+                self.answer(request, plan.no_response, &answer.as_content(), Cause::Joined, None, now);
+            }
+        }
+    }
+
+    /// Puts a request on its way; says whether it still is.
+    fn begin(
+        &mut self,
+        arrival: &Arrival<'_>,
+        content: &Content<'_>,
+        plan: &Plan<'_>,
+        similar: Option<u64>,
+        now: Instant,
+    ) -> bool {
+        let &Arrival { request, peer, confirmable, token, .. } = arrival;
+        if self.relay.len() + self.downstream.outstanding() >= self.most_under_way {
+            self.refuse(request, plan.no_response, Refusal::OVERLOADED, now);
+            return false;
+        }
+        let parameters = self.upstreams.parameters(plan.upstream);
+        let max_wait = self.answer_within.map_or(parameters.max_wait, |limit| limit.min(parameters.max_wait));
+        let is_tagged = parameters.post_guard == PostGuard::RequestTag
+            && plan.content.options.first(OptionNumber::REQUEST_TAG).is_some()
+            && !plan.block
+            && !plan.oscore;
+        let preserves = parameters.token == TokenPolicy::Preserve && (4..=8).contains(&token.len());
+        let fetch = self.relay.begin(Fetch {
+            request,
+            client: peer.remote,
+            method: plan.method,
+            confirmable,
+            no_response: plan.no_response,
+            upstream: plan.upstream,
+            admission: plan.admission,
+            route: plan.route,
+            received: now,
+            deadline: now + max_wait,
+            evidence: Evidence::NotSent,
+            phase: Phase::LookingUp,
+            reissuable: plan.reissuable || is_tagged,
+            hint: similar,
+            transfer: plan.block.then(|| resource_key(&self.hasher, &plan.destination, &plan.content)),
+            is_last_block: !plan.block1.is_some_and(|block| block.more),
+            is_named: matches!(plan.destination, Destination::Name { .. }),
+            token: preserves.then(|| Token::new(token)),
+            earlier: SmallVec::new(),
+            mark: None,
+        });
+        let Some(fetch) = fetch else {
+            self.refuse(request, plan.no_response, Refusal::OVERLOADED, now);
+            return false;
+        };
+        let slot = request.slot as usize;
+        if self.fetches.len() <= slot {
+            self.fetches.resize(slot + 1, None);
+        }
+        self.fetches[slot] = Some(fetch);
+        if self.journal.records() {
+            let upstream = &self.relay.parameters().upstreams[plan.upstream.0 as usize].name;
+            self.journal.draft(request, || arrival.record(content, upstream, plan, now));
+        }
+        match &plan.destination {
+            Destination::Address(address) => {
+                self.try_addresses(fetch, [*address].into_iter(), &plan.content, now);
+            }
+            Destination::Name { host, port } => {
+                let port = *port;
+                let waiting = || Waiting { fetch, port, content: plan.content.into() };
+                match self.lookups.find(host, waiting, now) {
+                    Resolution::Pending => {}
+                    Resolution::Full => self.fail(fetch, Failure::Overloaded, now),
+                    Resolution::Known(addresses) => {
+                        let addresses = addresses.into_iter().map(|ip| SocketAddr::new(ip, port));
+                        self.try_addresses(fetch, addresses, &plan.content, now);
+                    }
+                }
+            }
+        }
+        self.relay.fetch(fetch).is_some()
+    }
+
+    /// Sends a fetch to the first address that may be reached and keeps the others.
+    pub(crate) fn try_addresses(
+        &mut self,
+        fetch: FetchId,
+        mut addresses: impl Iterator<Item = SocketAddr>,
+        content: &Content<'_>,
+        now: Instant,
+    ) {
+        let Some(known) = self.relay.fetch(fetch) else { return };
+        let mut refusal = None;
+        let admitted = addresses.by_ref().find(|&address| match self.relay.admit(known, address) {
+            Ok(()) => true,
+            Err(why) => {
+                refusal = Some(why);
+                false
+            }
+        });
+        match (admitted, refusal) {
+            (Some(address), _) => {
+                self.alternatives.keep(fetch, addresses, content);
+                self.send(fetch, address, content, now);
+            }
+            (None, Some(refusal)) => {
+                if let Some(fetch) = self.relay.finish(fetch) {
+                    self.refuse_fetch(&fetch, refusal, now);
+                }
+            }
+            (None, None) => self.fail(fetch, Failure::NotFound, now),
+        }
+    }
+
+    fn send(&mut self, fetch: FetchId, origin: SocketAddr, content: &Content<'_>, now: Instant) {
+        let Some(known) = self.relay.fetch(fetch) else { return };
+        let (upstream, request, confirmable) = (known.upstream, known.request, known.confirmable);
+        let is_reissue = !known.earlier.is_empty();
+        let order = Order {
+            client: known.client,
+            confirmable,
+            idempotent: known.method.is_idempotent(),
+            deadline: known.deadline,
+            transfer: transfer(known),
+            token: known.token.clone().filter(|_| !is_reissue),
+            is_reissue,
+        };
+        let started = match self.upstreams.start(fetch, upstream, origin, order, content, now) {
+            Ok(started) => started,
+            // The exchange before is still listened to.
+            Err(_) if is_reissue => {
+                if let Some(known) = self.relay.fetch_mut(fetch) {
+                    known.earlier.pop();
+                }
+                return;
+            }
+            Err(failure) => return self.fail(fetch, failure, now),
+        };
+        match started.standing {
+            Standing::Queued => self.relay.set_phase(fetch, Phase::Queued(origin)),
+            Standing::Sent(exchange) => self.sent(fetch, origin, exchange, Duration::ZERO),
+        }
+        // What cannot be answered in time anyway need not wait to be acknowledged.
+        if confirmable && started.answered_after.is_some_and(|after| after > self.early_ack_after) {
+            self.downstream.acknowledge_early(request);
+        }
+    }
+
+    pub(crate) fn sent(
+        &mut self,
+        fetch: FetchId,
+        origin: SocketAddr,
+        exchange: ExchangeId,
+        waited: Duration,
+    ) {
+        let Some(request) = self.relay.fetch(fetch).map(|known| known.request) else { return };
+        self.relay.set_phase(fetch, Phase::Sent(origin, exchange));
+        self.journal.event(|| Event::Sent { request, origin });
+        if self.journal.records() {
+            let window = self.upstreams.window(exchange);
+            self.journal.note(request, |record| {
+                record.queued += waited;
+                record.window = window;
+            });
+        }
+    }
+
+    /// The copies of a request are used up and none was acknowledged: where it may be done again, a
+    /// new exchange begins, and whichever is answered first counts.
+    pub(crate) fn reissue(&mut self, id: FetchId, exchange: ExchangeId, origin: SocketAddr, now: Instant) {
+        let Some(fetch) = self.relay.fetch(id) else { return };
+        let attempts = fetch.earlier.len() as u32 + 1;
+        let most = self.upstreams.parameters(fetch.upstream).retry.max_attempts;
+        if fetch.phase != Phase::Sent(origin, exchange)
+            || !fetch.reissuable
+            || !fetch.confirmable
+            || attempts >= most
+            || !self.upstreams.allows_reissue(origin, fetch.upstream, now)
+        {
+            return;
+        }
+        let Some(content) = self.upstreams.sent_content(exchange) else { return };
+        if let Some(fetch) = self.relay.fetch_mut(id) {
+            fetch.earlier.push(exchange);
+        }
+        self.send(id, origin, &content.as_content(), now);
+    }
+}
+
+/// The block-wise transfer a fetch is part of.
+pub(crate) fn transfer(fetch: &Fetch) -> Option<Transfer> {
+    fetch.transfer.map(|resource| Transfer { client: fetch.client, resource })
+}

@@ -1,0 +1,275 @@
+//! When a request leaves for its origin, and how its copies follow.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use coapway_endpoint::{Peer, Schedule, TransmissionParameters};
+use coapway_message::{Content, ExchangeId, Failure};
+use coapway_relay::{FetchId, UpstreamId};
+use coapway_time::Instant;
+
+use crate::input::SocketRole;
+use crate::origin::{ORIGIN_LIFETIME, Order, Queued};
+use crate::parameters::{TokenPolicy, UpstreamParameters};
+use crate::permits::Hindrance;
+use crate::upstreams::{Deadline, Outstanding, Progress, Standing, Started, Upstreams};
+
+/// Short of Message IDs, an origin's queue is tried again after this.
+const MESSAGE_ID_PAUSE: Duration = Duration::from_millis(100);
+
+/// What came of trying to send.
+#[derive(Clone, Copy, Debug)]
+enum Attempt {
+    /// It left.
+    Sent(ExchangeId),
+    /// Too little time is left for an answer: what never leaves is `not-sent` and may be tried again.
+    TooLate,
+    /// All Message IDs towards the origin are taken.
+    NoMessageId,
+}
+
+impl Upstreams {
+    /// Sends a request to an origin, now or when its turn comes.
+    ///
+    /// With too little time left for an answer it counts as queued and never leaves. Where the queue
+    /// is full and another client uses more of it, that one's newest request fails instead.
+    /// Errors: `Overloaded` when there is no room; nothing was sent.
+    pub(crate) fn start(
+        &mut self,
+        fetch: FetchId,
+        upstream: UpstreamId,
+        address: SocketAddr,
+        order: Order,
+        content: &Content<'_>,
+        now: Instant,
+    ) -> Result<Started, Failure> {
+        let parameters = self.parameters.get(upstream.0 as usize).unwrap_or(&self.parameters[0]);
+        let index =
+            self.origins.find_or_add(address, upstream, parameters, now).ok_or(Failure::Overloaded)?;
+        let most = parameters.queue;
+        let Some(origin) = self.origins.get_mut(index) else { return Err(Failure::Overloaded) };
+        let rounds = origin.queue.len() as u32 / origin.window.size();
+        let answered_after = origin.responses.fastest().map(|fastest| fastest * (rounds + 1));
+        let started = |standing| Ok(Started { standing, answered_after });
+        let mut has_its_turn = false;
+        if origin.window.is_open() && !origin.is_starved {
+            let (window, last) = (origin.window.size(), origin.round_trip.last());
+            let is_first = origin.queue.is_empty();
+            match origin.permits.hindrance(&order, parameters, window, last, now) {
+                None if is_first => match self.send(index, fetch, &order, content, now) {
+                    Attempt::Sent(exchange) => return started(Standing::Sent(exchange)),
+                    Attempt::TooLate => return started(Standing::Queued),
+                    Attempt::NoMessageId => {}
+                },
+                // Those before it wait for what does not concern it, or for the pump.
+                None => has_its_turn = true,
+                Some(Hindrance::Until(until)) => self.retry_at(index, until),
+                Some(Hindrance::Places) => {}
+            }
+        }
+        let Some(origin) = self.origins.get_mut(index) else { return Err(Failure::Overloaded) };
+        if origin.queue.len() >= most {
+            let shed = origin.queue.shed_for(&order.client).ok_or(Failure::Overloaded)?;
+            let failure = Failure::Overloaded;
+            self.progress.push_back(Progress::Failed { fetch: shed.fetch, failure, trace: None });
+        }
+        let client = order.client;
+        let queued = Queued { fetch, order, content: (*content).into(), since: now };
+        origin.queue.push(client, queued);
+        if has_its_turn {
+            self.pump(index, now);
+        }
+        started(Standing::Queued)
+    }
+
+    /// Has the queue of an origin looked at again, then.
+    fn retry_at(&mut self, index: u32, at: Instant) {
+        let Some(origin) = self.origins.get_mut(index) else { return };
+        if origin.retry_at.is_none_or(|planned| at < planned) {
+            origin.retry_at = Some(at);
+            self.timers.insert(at, Deadline::Retry(index));
+        }
+    }
+
+    /// The queue of an origin may move on.
+    pub(crate) fn retry(&mut self, index: u32, now: Instant) {
+        let Some(origin) = self.origins.get_mut(index) else { return };
+        if origin.retry_at.is_some_and(|at| at <= now) {
+            origin.retry_at = None;
+        }
+        origin.is_starved = false;
+        self.pump(index, now);
+    }
+
+    /// Lets waiting requests leave while the window is open.
+    pub(crate) fn pump(&mut self, index: u32, now: Instant) {
+        loop {
+            let Some(origin) = self.origins.get_mut(index) else { return };
+            if origin.queue.is_empty() || !origin.window.is_open() || origin.is_starved {
+                return;
+            }
+            let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
+            let (address, window, last) = (origin.address, origin.window.size(), origin.round_trip.last());
+            let mut until: Option<Instant> = None;
+            let permits = &mut origin.permits;
+            let next = origin.queue.pop(|queued| {
+                match permits.hindrance(&queued.order, parameters, window, last, now) {
+                    None => true,
+                    Some(Hindrance::Places) => false,
+                    Some(Hindrance::Until(at)) => {
+                        until = Some(until.map_or(at, |earlier| earlier.min(at)));
+                        false
+                    }
+                }
+            });
+            let Some((client, queued)) = next else {
+                if let Some(until) = until {
+                    self.retry_at(index, until);
+                }
+                return;
+            };
+            let waited = now.since(queued.since);
+            match self.send(index, queued.fetch, &queued.order, &queued.content.as_content(), now) {
+                Attempt::Sent(exchange) => {
+                    let fetch = queued.fetch;
+                    self.progress.push_back(Progress::Sent { fetch, exchange, origin: address, waited });
+                }
+                Attempt::NoMessageId => {
+                    if let Some(origin) = self.origins.get_mut(index) {
+                        origin.queue.put_back(client, queued);
+                    }
+                    return;
+                }
+                // Its own deadline answers it, at the time that was promised.
+                Attempt::TooLate => {}
+            }
+        }
+    }
+
+    /// Sends one request now, if that makes sense and is possible. For want of a Message ID the queue
+    /// is tried again soon.
+    fn send(
+        &mut self,
+        index: u32,
+        fetch: FetchId,
+        order: &Order,
+        content: &Content<'_>,
+        now: Instant,
+    ) -> Attempt {
+        let Some(origin) = self.origins.get_mut(index) else { return Attempt::TooLate };
+        let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
+        let left = order.deadline.since(now);
+        let last = origin.round_trip.last();
+        // With nothing learned, a request that waited until too little is left for an answer is not
+        // sent either: what is `not-sent` may be tried again.
+        let needed = last.unwrap_or(parameters.transmission.ack_timeout.min(parameters.max_wait / 4));
+        if left <= needed {
+            return Attempt::TooLate;
+        }
+        let endpoint = &self.endpoint;
+        let has_message_id = |peer: &_| endpoint.has_message_id(peer, now);
+        let Some(peer) = origin.choose_port(parameters.source_ports, order, has_message_id, now) else {
+            return self.starve(index, now);
+        };
+        let timeout = origin.round_trip.timeout(left, now);
+        let derived = self.derived.get(origin.upstream.0 as usize).unwrap_or(&self.derived[0]);
+        let schedule = schedule(parameters, derived, order, timeout, last.unwrap_or_default());
+        let token = match parameters.token {
+            TokenPolicy::Fresh => None,
+            TokenPolicy::Preserve => order
+                .token
+                .as_ref()
+                .map(coapway_message::Token::as_bytes)
+                .filter(|token| self.endpoint.is_token_free(&peer, token, now)),
+        };
+        let Ok(exchange) = self.endpoint.send_request(peer, order.confirmable, token, content, schedule, now)
+        else {
+            return self.starve(index, now);
+        };
+        origin.window.start();
+        origin.permits.take_place(order.client);
+        origin.exchanges += 1;
+        origin.idle_from = now + ORIGIN_LIFETIME;
+        if order.is_reissue {
+            origin.budget.charge();
+            self.budget.charge();
+        } else {
+            origin.budget.deposit(&parameters.retry);
+            self.budget.deposit(&self.parameters[0].retry);
+        }
+        if let Some(transfer) = order.transfer {
+            origin.permits.transfers.touch(transfer, number(&peer), now);
+        }
+        if !order.confirmable {
+            let bytes = self.endpoint.trace(exchange).map_or(0, |trace| trace.bytes);
+            origin.permits.probing.sent(parameters.probing_rate, bytes, now);
+            self.timers.insert(now + timeout, Deadline::Release(exchange));
+        }
+        let slot = exchange.slot as usize;
+        if self.outstanding.len() <= slot {
+            self.outstanding.resize(slot + 1, None);
+        }
+        let client = order.client;
+        self.outstanding[slot] =
+            Some(Outstanding { exchange, fetch, origin: index, client, in_window: true });
+        Attempt::Sent(exchange)
+    }
+
+    fn starve(&mut self, index: u32, now: Instant) -> Attempt {
+        if let Some(origin) = self.origins.get_mut(index) {
+            origin.is_starved = true;
+        }
+        self.retry_at(index, now + MESSAGE_ID_PAUSE);
+        Attempt::NoMessageId
+    }
+}
+
+/// The source port towards a peer, by number.
+const fn number(peer: &Peer) -> u32 {
+    match SocketRole::of(peer.local.socket) {
+        SocketRole::Upstream { number, .. } | SocketRole::Listener(number) => number,
+    }
+}
+
+/// What follows from the parameters of an upstream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Derived {
+    span: Duration,
+    lifetime: Duration,
+}
+
+impl Derived {
+    /// A learned timeout may be longer than the configured one; what an origin relies on is the
+    /// protocol's own span and lifetime (R-USR-19).
+    pub(crate) fn of(parameters: &UpstreamParameters) -> Self {
+        let (transmission, protocol) = (parameters.transmission, TransmissionParameters::default());
+        Self {
+            span: transmission.max_transmit_span().max(protocol.max_transmit_span()),
+            lifetime: transmission.exchange_lifetime().max(protocol.exchange_lifetime()),
+        }
+    }
+}
+
+/// When the copies of one request may leave.
+fn schedule(
+    parameters: &UpstreamParameters,
+    derived: &Derived,
+    order: &Order,
+    timeout: Duration,
+    learned: Duration,
+) -> Schedule {
+    let transmission = &parameters.transmission;
+    let max_retransmit = parameters.max_retransmit(order.idempotent);
+    let guarded = max_retransmit < transmission.max_retransmit;
+    Schedule {
+        timeout: if guarded { timeout.max(UpstreamParameters::NON_IDEMPOTENT_TIMEOUT) } else { timeout },
+        random_factor: transmission.ack_random_factor,
+        jitter: transmission.retry_jitter,
+        max_retransmit,
+        span: derived.span,
+        stretch: Duration::ZERO,
+        last_copy_before: order.deadline - learned,
+        deadline: order.deadline,
+        lifetime: derived.lifetime,
+    }
+}

@@ -1,0 +1,278 @@
+//! A client's request: what its options say to a proxy, and what the origin gets to see of it.
+
+use coapway_message::uri::Uri;
+use coapway_message::{Content, Method, OptionNumber, Options, OptionsWriter};
+
+use super::{URI_PATH_ABBREV, fault, is_dot_segment};
+use crate::answer::{Fault, Refusal};
+use crate::block::Block;
+use crate::no_response::NoResponse;
+use crate::parameters::Route;
+
+/// What the options of a request say to a proxy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request<'d> {
+    pub(crate) method: Method,
+    pub(crate) content: Content<'d>,
+    pub(crate) proxy_uri: Option<&'d [u8]>,
+    pub(crate) proxy_scheme: Option<&'d [u8]>,
+    pub(crate) uri_host: Option<&'d [u8]>,
+    pub(crate) uri_port: Option<&'d [u8]>,
+    pub(crate) no_response: NoResponse,
+    pub(crate) block1: Option<Block>,
+    pub(crate) block2: Option<Block>,
+    /// Whether the path may be another than the Uri-Path options say.
+    pub(crate) is_abbreviated: bool,
+    pub(crate) is_oscore: bool,
+    /// Whether a second request like it could have another meaning or result than the first.
+    is_bound_to_its_exchange: bool,
+    /// Why it must not be forwarded; a server of its own would ignore the option.
+    elective_fault: Option<Refusal>,
+    hop_limit: Option<u8>,
+    /// Whether an option ends here that no other rule takes out.
+    drops_options: bool,
+}
+
+impl<'d> Request<'d> {
+    /// Judges the options of a request.
+    ///
+    /// An Unsafe option outside its length range, or that is one too many, or that means nothing in
+    /// this request, counts as unrecognised. Observe is dropped: what it asks for is optional.
+    /// Errors: what stands against the request at a proxy as well as at a server.
+    /// Source: RFC 7252 §5.4.1 to §5.4.5, §5.7.1, §5.10.1; RFC 7641 §2; RFC 7959 §2; RFC 7967 §2;
+    ///         RFC 8768 §3.
+    pub(crate) fn check(method: Method, content: &Content<'d>) -> Result<Self, Refusal> {
+        let mut request = Self {
+            method,
+            content: *content,
+            proxy_uri: None,
+            proxy_scheme: None,
+            uri_host: None,
+            uri_port: None,
+            no_response: NoResponse::NONE,
+            block1: None,
+            block2: None,
+            is_abbreviated: false,
+            is_oscore: false,
+            is_bound_to_its_exchange: false,
+            elective_fault: None,
+            hop_limit: None,
+            drops_options: false,
+        };
+        let mut previous = None;
+        for (number, value) in content.options {
+            let surplus = previous.replace(number) == Some(number);
+            if number.is_unsafe() {
+                request.note_unsafe(number, value, surplus)?;
+            } else {
+                request.note_safe(number, value, surplus)?;
+            }
+        }
+        Ok(request)
+    }
+
+    fn note_safe(&mut self, number: OptionNumber, value: &[u8], surplus: bool) -> Result<(), Refusal> {
+        match number {
+            OptionNumber::HOP_LIMIT if !surplus => self.hop_limit = Some(hop_limit(value)?),
+            OptionNumber::IF_MATCH | OptionNumber::IF_NONE_MATCH | OptionNumber::ECHO => {
+                self.is_bound_to_its_exchange = true;
+            }
+            OptionNumber::OSCORE => self.is_oscore = true,
+            URI_PATH_ABBREV => self.is_abbreviated = true,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn note_unsafe(&mut self, number: OptionNumber, value: &'d [u8], surplus: bool) -> Result<(), Refusal> {
+        if let Some(fault) = fault(number, value, surplus) {
+            return self.reject(number, fault);
+        }
+        match number {
+            OptionNumber::URI_PATH if is_dot_segment(value) => return Err(Refusal::DOT_SEGMENT),
+            OptionNumber::URI_PATH | OptionNumber::URI_QUERY => {}
+            OptionNumber::URI_HOST => self.uri_host = Some(value),
+            OptionNumber::URI_PORT => self.uri_port = Some(value),
+            OptionNumber::PROXY_URI => self.proxy_uri = Some(value),
+            OptionNumber::PROXY_SCHEME => self.proxy_scheme = Some(value),
+            OptionNumber::BLOCK2 => self.block2 = Some(Block::parse(value).ok_or(Refusal::BLOCK_SIZE)?),
+            OptionNumber::BLOCK1 if self.method.has_payload() => {
+                self.block1 = Some(Block::parse(value).ok_or(Refusal::BLOCK_SIZE)?);
+            }
+            OptionNumber::NO_RESPONSE => {
+                self.no_response = NoResponse::read(value);
+                self.drops_options = true;
+            }
+            OptionNumber::OBSERVE if self.method.is_safe() => {
+                self.is_bound_to_its_exchange = true;
+                self.drops_options = true;
+            }
+            _ if number.name().is_some() => return self.reject(number, Fault::Misplaced),
+            _ => return self.reject(number, Fault::Unknown),
+        }
+        Ok(())
+    }
+
+    fn reject(&mut self, number: OptionNumber, fault: Fault) -> Result<(), Refusal> {
+        let refusal = Refusal::option(number, fault);
+        if number.is_critical() {
+            return Err(refusal);
+        }
+        self.elective_fault.get_or_insert(refusal);
+        Ok(())
+    }
+
+    /// Whether it may be forwarded: unrecognised elective options keep it from that when they are
+    /// Unsafe, but not from being served here (RFC 7252 §5.4.1, §5.7.1).
+    pub(crate) fn may_be_forwarded(&self) -> Result<(), Refusal> {
+        self.elective_fault.map_or(Ok(()), Err)
+    }
+
+    /// Whether it may be issued anew, in a new exchange, when the first ended without a response.
+    ///
+    /// Source: RFC 7252 §5.8; RFC 8132 §4; RFC 8613 §7.4; RFC 9175 §2.3.
+    pub(crate) const fn is_reissuable(&self) -> bool {
+        self.method.is_idempotent()
+            && !self.is_bound_to_its_exchange
+            && !self.is_oscore
+            && self.block1.is_none()
+    }
+
+    /// Why a server with no option beyond the table must reject it.
+    ///
+    /// Source: RFC 7252 §5.4.1.
+    pub(crate) fn unknown_critical(&self) -> Option<Refusal> {
+        let mut previous = None;
+        self.content.options.iter().filter(|(number, _)| number.is_critical()).find_map(|(number, value)| {
+            let surplus = previous.replace(number) == Some(number);
+            let known = number.name().is_some() && number != OptionNumber::OSCORE;
+            let fault = if known { fault(number, value, surplus) } else { Some(Fault::Unknown) };
+            fault.map(|fault| Refusal::option(number, fault))
+        })
+    }
+
+    /// What goes to the origin: the request for `resource` at `host`, which is `None` when the origin
+    /// is named by its address. Uri-Port is never needed: the request goes to that port.
+    ///
+    /// `insert_hop_limit` is the Hop-Limit of a request that has none.
+    /// Source: RFC 7252 §5.7.2, §5.10.1; RFC 8768 §3.
+    pub(crate) fn rewrite<'s>(
+        &self,
+        host: Option<&str>,
+        resource: Resource<'_>,
+        insert_hop_limit: Option<u8>,
+        scratch: &'s mut Vec<u8>,
+    ) -> Result<Content<'s>, Refusal>
+    where
+        'd: 's,
+    {
+        if self.hop_limit == Some(1) {
+            return Err(Refusal::HOP_LIMIT_REACHED);
+        }
+        let Content { code, options, payload } = self.content;
+        let payload = if self.method.has_payload() { payload } else { &[] };
+        let inserted = insert_hop_limit.filter(|&limit| limit > 0 && self.hop_limit.is_none());
+        if host.is_none() && inserted.is_none() && self.is_as_the_origin_expects(&resource) {
+            return Ok(Content { code, options, payload });
+        }
+        let (uri, mut skip) = match resource {
+            Resource::Named(uri) => (Some(uri), 0),
+            Resource::Asked { skip } => (None, skip),
+        };
+        let mut hop_limit = self.hop_limit;
+        let mut added = Added { host, path: uri, query: uri, hop_limit: inserted };
+        scratch.clear();
+        let mut writer = OptionsWriter::new(scratch);
+        for (number, value) in options {
+            added.write_below(number, &mut writer);
+            match number {
+                OptionNumber::URI_HOST
+                | OptionNumber::URI_PORT
+                | OptionNumber::PROXY_URI
+                | OptionNumber::PROXY_SCHEME
+                | OptionNumber::OBSERVE
+                | OptionNumber::NO_RESPONSE => {}
+                OptionNumber::URI_PATH | OptionNumber::URI_QUERY if uri.is_some() => {}
+                OptionNumber::URI_PATH if skip > 0 => skip -= 1,
+                OptionNumber::HOP_LIMIT => match hop_limit.take() {
+                    Some(limit) => writer.push(number, &[limit.saturating_sub(1)]),
+                    None => writer.push(number, value),
+                },
+                _ => writer.push(number, value),
+            }
+        }
+        added.write_below(OptionNumber(u16::MAX), &mut writer);
+        Ok(Content { code, options: writer.finish(), payload })
+    }
+
+    fn is_as_the_origin_expects(&self, resource: &Resource<'_>) -> bool {
+        matches!(resource, Resource::Asked { skip: 0 })
+            && self.uri_host.is_none()
+            && self.uri_port.is_none()
+            && self.proxy_scheme.is_none()
+            && self.hop_limit.is_none()
+            && !self.drops_options
+    }
+}
+
+/// Where path and query come from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Resource<'u> {
+    /// From the Proxy-Uri, which wins over Uri-* options (RFC 7252 §5.10.2).
+    Named(&'u Uri<'u>),
+    /// From the request's own options, without the first `skip` segments.
+    Asked { skip: usize },
+}
+
+impl Resource<'_> {
+    /// The resource behind `route`. A slash that alone is left names the root, which has no segment.
+    pub(crate) fn behind(route: &Route, options: &Options<'_>) -> Self {
+        if !route.strip || route.path.is_empty() {
+            return Self::Asked { skip: 0 };
+        }
+        let skip = route.path.len();
+        let mut rest = options.values(OptionNumber::URI_PATH).skip(skip);
+        let only_a_slash = rest.next().is_some_and(<[u8]>::is_empty) && rest.next().is_none();
+        Self::Asked { skip: skip + usize::from(only_a_slash) }
+    }
+}
+
+/// The options that come from elsewhere than the client's list and are not written yet.
+struct Added<'u> {
+    host: Option<&'u str>,
+    path: Option<&'u Uri<'u>>,
+    query: Option<&'u Uri<'u>>,
+    hop_limit: Option<u8>,
+}
+
+impl Added<'_> {
+    fn write_below(&mut self, number: OptionNumber, writer: &mut OptionsWriter<'_>) {
+        if number > OptionNumber::URI_HOST
+            && let Some(host) = self.host.take()
+        {
+            writer.push(OptionNumber::URI_HOST, host.as_bytes());
+        }
+        if number > OptionNumber::URI_PATH
+            && let Some(uri) = self.path.take()
+        {
+            uri.path_segments().for_each(|segment| writer.push(OptionNumber::URI_PATH, &segment));
+        }
+        if number > OptionNumber::URI_QUERY
+            && let Some(uri) = self.query.take()
+        {
+            uri.query_items().for_each(|item| writer.push(OptionNumber::URI_QUERY, &item));
+        }
+        if number > OptionNumber::HOP_LIMIT
+            && let Some(limit) = self.hop_limit.take()
+        {
+            writer.push(OptionNumber::HOP_LIMIT, &[limit]);
+        }
+    }
+}
+
+fn hop_limit(value: &[u8]) -> Result<u8, Refusal> {
+    match value {
+        &[limit] if limit > 0 => Ok(limit),
+        _ => Err(Refusal::HOP_LIMIT),
+    }
+}
