@@ -65,7 +65,7 @@ impl Proxy {
         if fetch.is_named
             && let Some(trace) = &trace
         {
-            self.lookups.distrust(trace.peer.remote.ip());
+            self.lookups.distrust(trace.peer.remote.ip(), now);
         }
         if let Some(trace) = trace.filter(|_| self.journal.records()) {
             self.journal.trace(request, trace);
@@ -91,7 +91,7 @@ impl Proxy {
         if fetch.is_named
             && let Phase::Sent(origin, _) = fetch.phase
         {
-            self.lookups.distrust(origin.ip());
+            self.lookups.distrust(origin.ip(), now);
         }
         let known = self.wind_up(id, &fetch, None, now);
         let known = known.max(evidence(failure, None));
