@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::unix::fs::FileTypeExt as _;
+use std::time::Duration;
 
 use coapway_config::{RecordDestination, RecordSettings};
 use coapway_endpoint::SocketId;
@@ -12,6 +13,9 @@ use crate::clock::Clock;
 use crate::records::{RecordWriter, Target, WallClock};
 use crate::sockets::Sockets;
 use crate::worker::Reader;
+
+/// How often it is asked whether lines of the log were left out, while some were.
+const TELL_LEFT_OUT: Duration = Duration::from_secs(5);
 
 /// Reads the events of one worker.
 #[derive(Debug)]
@@ -53,6 +57,9 @@ impl Reader for Events {
     }
 
     fn flush(&mut self, now: Instant) -> Option<Instant> {
-        self.records.as_mut().and_then(|records| records.flush_due(now))
+        // Once in a while is enough: a line about lines that were left out is in no hurry.
+        let left_out = crate::log::tell_left_out().then(|| now + TELL_LEFT_OUT);
+        let due = self.records.as_mut().and_then(|records| records.flush_due(now));
+        left_out.into_iter().chain(due).min()
     }
 }

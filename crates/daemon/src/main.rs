@@ -8,6 +8,7 @@ mod log;
 mod records;
 mod serve;
 mod sockets;
+mod watch;
 mod worker;
 
 use std::process::ExitCode;

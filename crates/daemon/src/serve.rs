@@ -100,11 +100,7 @@ async fn run(config: &Config) -> ExitCode {
             return complain(1, &text);
         }
     };
-    let source = match names(config.resolver()) {
-        Ok(source) => source,
-        Err(error) => return complain(1, &error),
-    };
-    let resolver = match Resolver::new(source, LOOK_UPS.0, LOOK_UPS.1) {
+    let resolver = match Resolver::new(names(config.resolver()), LOOK_UPS.0, LOOK_UPS.1) {
         Ok(resolver) => resolver,
         Err(error) => return complain(1, &format!("cannot start the resolver: {error}")),
     };
@@ -123,6 +119,9 @@ async fn run(config: &Config) -> ExitCode {
     parameters.relay.own_addresses = own_addresses();
     parameters.relay.own_names = own_names();
     for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
+    if let Some(warning) = sockets.warning() {
         tracing::warn!("{warning}");
     }
     let mut worker = Worker::new(parameters, listening, sockets, resolver, events, clock, Seed(seed));
@@ -151,19 +150,18 @@ async fn run(config: &Config) -> ExitCode {
         }
     };
     worker.run(config.drain_timeout(), stop).await;
+    worker.tell_counters();
     tracing::info!("stopped");
+    crate::log::finish();
     ExitCode::SUCCESS
 }
 
 /// Where names are looked up.
-fn names(resolver: &coapway_config::Resolver) -> Result<Source, String> {
+fn names(resolver: &coapway_config::Resolver) -> Source {
     match resolver {
-        coapway_config::Resolver::System => Ok(Source::System),
-        coapway_config::Resolver::Hosts(path) => Ok(Source::Hosts(path.clone())),
-        coapway_config::Resolver::Server(address) => Err(format!(
-            "cannot ask the DNS server {address}: not in this build yet\n  hint: resolver = \"system\" uses the \
-             servers the host is configured for"
-        )),
+        coapway_config::Resolver::System => Source::System,
+        coapway_config::Resolver::Hosts(path) => Source::Hosts(path.clone()),
+        coapway_config::Resolver::Server(address) => Source::Server(*address),
     }
 }
 

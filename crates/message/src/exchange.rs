@@ -73,11 +73,9 @@ impl Evidence {
         match (failure, copies, acknowledged) {
             (_, 0, _) => Self::NotSent,
             // For want of a socket or of room the only copy did not even leave.
-            (
-                Failure::Reset | Failure::Unreachable | Failure::Overloaded | Failure::TooLarge,
-                1,
-                false,
-            ) => Self::NotExecuted,
+            (Failure::Reset | Failure::Unreachable | Failure::Overloaded | Failure::TooLarge, 1, false) => {
+                Self::NotExecuted
+            }
             _ => Self::OutcomeUnknown,
         }
     }

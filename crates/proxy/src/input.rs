@@ -44,6 +44,9 @@ pub enum Input<'i> {
     LookUpFailed {
         /// Its number.
         lookup: u64,
+        /// What ends those who wait for it, unless addresses are known from before: `NotFound` or, when
+        /// too many are under way, `Overloaded`.
+        failure: Failure,
     },
     /// The process is asked to stop: new requests get 5.03, running ones go on.
     Drain,

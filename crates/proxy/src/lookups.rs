@@ -141,7 +141,8 @@ impl Lookups {
         now: Instant,
     ) -> (Vec<Waiting>, Addresses) {
         let Some((name, waiting, _)) = self.end(lookup) else { return Default::default() };
-        let lifetime = if addresses.is_empty() { NEGATIVE } else { ttl.map_or(POSITIVE, |ttl| ttl.min(POSITIVE)) };
+        let lifetime =
+            if addresses.is_empty() { NEGATIVE } else { ttl.map_or(POSITIVE, |ttl| ttl.min(POSITIVE)) };
         let addresses = SmallVec::from_slice(addresses);
         self.learn(name, addresses.clone(), now + lifetime, now);
         (waiting, addresses)

@@ -117,11 +117,11 @@ impl Proxy {
             },
             Input::Resolved { lookup, addresses, ttl } => {
                 let (waiting, addresses) = self.lookups.resolved(lookup, addresses, ttl, now);
-                self.looked_up(waiting, &addresses, now);
+                self.looked_up(waiting, &addresses, Failure::NotFound, now);
             }
-            Input::LookUpFailed { lookup } => {
+            Input::LookUpFailed { lookup, failure } => {
                 let (waiting, addresses) = self.lookups.failed(lookup, now);
-                self.looked_up(waiting, &addresses, now);
+                self.looked_up(waiting, &addresses, failure, now);
             }
             Input::Drain => self.draining = true,
             Input::Wake => {

@@ -219,9 +219,19 @@ impl Proxy {
         self.relay.fetch(fetch).is_some()
     }
 
-    /// The look-up that these have waited for is over.
-    pub(crate) fn looked_up(&mut self, waiting: Vec<Waiting>, addresses: &[IpAddr], now: Instant) {
+    /// The look-up that these have waited for is over; without an address it ends them.
+    pub(crate) fn looked_up(
+        &mut self,
+        waiting: Vec<Waiting>,
+        addresses: &[IpAddr],
+        failure: Failure,
+        now: Instant,
+    ) {
         for Waiting { fetch, port, content, .. } in waiting {
+            if addresses.is_empty() {
+                self.fail(fetch, failure, now);
+                continue;
+            }
             let addresses = addresses.iter().map(|&ip| SocketAddr::new(ip, port));
             self.try_addresses(fetch, addresses, &content.as_content(), now);
         }

@@ -46,8 +46,7 @@ impl Bench {
 
     fn give(&mut self, role: SocketRole, from: SocketAddr, bytes: &[u8]) {
         let local = Local { socket: role.socket(), address: None };
-        self.proxy
-            .handle_input(Input::Datagram { local, remote: from, bytes, truncated: false }, self.now);
+        self.proxy.handle_input(Input::Datagram { local, remote: from, bytes, truncated: false }, self.now);
         self.proxy.check_invariants();
     }
 
