@@ -9,6 +9,7 @@ mod licences;
 mod lines;
 mod metadata;
 mod purity;
+mod soak;
 mod source;
 mod spdx;
 mod workspace;
@@ -44,6 +45,8 @@ enum Command {
         #[arg(long)]
         strict: bool,
     },
+    /// The simulator's long runs, as Markdown tables: storms, standing exchanges, a flood.
+    Soak(soak::Soak),
 }
 
 fn main() -> ExitCode {
@@ -68,6 +71,7 @@ fn run(command: Command) -> Result<bool> {
             report("warning", &workspace.line_findings()?);
             Ok(true)
         }
+        Command::Soak(soak) => soak::run(&workspace, soak),
         Command::Circles { strict } => {
             let level = if strict { "error" } else { "warning" };
             Ok(report(level, &workspace.circle_findings()?) || !strict)

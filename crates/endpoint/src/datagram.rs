@@ -6,9 +6,15 @@ pub mod outbox;
 pub mod retransmission;
 pub mod round_trip;
 
+mod account;
 mod acknowledgement;
+mod by_message_id;
 mod duplicates;
 mod message_id;
 mod pending;
+mod preserved;
 mod requests;
+mod responses;
 mod slots;
+mod turns;
+mod under_way;

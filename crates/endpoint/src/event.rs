@@ -138,6 +138,8 @@ pub struct Counters {
     pub group: u64,
     /// New requests that were not taken.
     pub dropped: u64,
+    /// Requests whose token is longer than what is dealt with.
+    pub long_tokens: u64,
     /// Messages with a format error or a reserved code.
     pub malformed: u64,
     /// Repeated messages.

@@ -58,6 +58,24 @@ impl Actor {
         }
     }
 
+    /// Whether a datagram to `address` reaches it.
+    pub fn is_at(&self, address: SocketAddr, now: Instant) -> bool {
+        match self {
+            Self::Client(client) => client.is_at(address, now),
+            Self::Origin(origin) => origin.address() == address,
+            Self::Puppet(puppet) => puppet.address == address,
+        }
+    }
+
+    /// Each address it has, had or will have.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        match self {
+            Self::Client(client) => client.addresses().collect(),
+            Self::Origin(origin) => vec![origin.address()],
+            Self::Puppet(puppet) => vec![puppet.address],
+        }
+    }
+
     pub(crate) fn handle_datagram(&mut self, from: SocketAddr, bytes: &[u8], now: Instant) {
         match self {
             Self::Client(client) => client.handle_datagram(from, bytes, now),

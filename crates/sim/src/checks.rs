@@ -3,27 +3,35 @@
 //! Each check is a small state machine of its own that sees datagrams and events pass. None of them
 //! looks into the proxy; they would find the same faults in any other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::time::Duration;
 
-use coapway_endpoint::Estimator;
-use coapway_proxy::{Event, Occupancy, Parameters, UpstreamParameters};
+use coapway_proxy::{Event, Occupancy};
 use coapway_time::Instant;
 
 use crate::actor::Actor;
 use crate::network::Conservation;
 
 mod acknowledgement;
+mod amplification;
 mod answers;
 mod copies;
 mod evidence;
+mod exchanges;
+mod executions;
 mod leftovers;
+mod probing;
+mod reissue;
+mod rules;
 mod settlement;
+mod tokens;
+mod window;
 
-/// A timer fires up to one tick of its wheel late.
-pub const TICK: Duration = Duration::from_micros(1_100);
+pub use executions::Again;
+pub use rules::{Rules, Spacing, TICK};
+
+use exchanges::{Exchanges, Seen};
 
 /// Something that must not happen, did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,92 +48,22 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The limits the checks judge by, taken from the proxy's settings.
-#[derive(Clone, Debug)]
-pub struct Rules {
-    /// Within which a Confirmable request is acknowledged.
-    pub early_ack_after: Duration,
-    /// Within which a request is answered.
-    pub max_wait: Duration,
-    /// Copies of a separate response leave no closer than this and no later than that.
-    pub downstream: Spacing,
-    /// Copies of a request leave no closer than this and no later than that.
-    pub upstream: Spacing,
-    /// The same for a POST or PATCH to an origin that is not known to deduplicate.
-    pub guarded: Spacing,
-    /// Origins that are known to deduplicate.
-    pub deduplicating: BTreeSet<SocketAddr>,
-    /// How late a timer may be.
-    pub slack: Duration,
-}
-
-/// How copies of one message may leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spacing {
-    /// No closer than this to the one before.
-    pub closest: Duration,
-    /// No later than this after the first.
-    pub span: Duration,
-    /// No more than this, the first included.
-    pub most: usize,
-}
-
-impl Rules {
-    /// What these settings promise, by timers that fire up to `lateness` late.
-    pub fn new(parameters: &Parameters, lateness: Duration) -> Self {
-        let downstream = &parameters.downstream;
-        let upstreams = &parameters.upstreams;
-        let closest = upstreams.iter().map(closest).min().unwrap_or_default();
-        let span = upstreams.iter().map(|upstream| upstream.transmission.max_transmit_span());
-        // A learned timeout may be longer than the configured one; receivers rely on 45 s.
-        let span = span.max().unwrap_or_default().max(Duration::from_secs(45));
-        let most = |of: fn(&UpstreamParameters) -> u32| {
-            upstreams.iter().map(of).max().unwrap_or_default() as usize + 1
-        };
-        let upstream = Spacing { closest, span, most: most(|upstream| upstream.max_retransmit(true)) };
-        let guarded = Spacing {
-            closest: closest.max(UpstreamParameters::NON_IDEMPOTENT_TIMEOUT),
-            most: most(|upstream| upstream.max_retransmit_non_idempotent),
-            span,
-        };
-        let named = parameters.relay.upstreams.iter().zip(upstreams);
-        let deduplicating = named
-            .filter(|(_, upstream)| upstream.deduplicates)
-            .filter_map(|(place, _)| place.authority.as_ref()?.socket_address())
-            .collect();
-        Self {
-            early_ack_after: downstream.early_ack_after,
-            max_wait: upstreams.iter().map(|upstream| upstream.max_wait).max().unwrap_or_default(),
-            downstream: Spacing {
-                closest: downstream.transmission.ack_timeout,
-                span: downstream.max_wait.min(Duration::from_secs(45)),
-                // Repeats of the client draw further copies.
-                most: usize::MAX,
-            },
-            upstream,
-            guarded,
-            deduplicating,
-            slack: lateness + 2 * TICK,
-        }
-    }
-}
-
-/// The shortest first timeout an upstream's settings allow.
-fn closest(upstream: &UpstreamParameters) -> Duration {
-    match upstream.rto.estimator {
-        Estimator::Fixed => upstream.transmission.ack_timeout,
-        Estimator::P95 => upstream.transmission.ack_timeout.min(upstream.rto.floor),
-    }
-}
-
 /// All checks.
 #[derive(Debug)]
 pub struct Checks {
     violations: Vec<Violation>,
+    exchanges: Exchanges,
     settlement: settlement::Settlement,
     acknowledgement: acknowledgement::Acknowledgement,
     copies: copies::Copies,
+    tokens: tokens::Tokens,
     answers: answers::Answers,
+    executions: executions::Executions,
+    reissue: reissue::Reissue,
+    upstream_window: window::UpstreamWindow,
+    downstream_window: window::DownstreamWindow,
+    probing: probing::Probing,
+    amplification: amplification::Amplification,
 }
 
 impl Checks {
@@ -133,16 +71,29 @@ impl Checks {
     pub fn new(rules: Rules) -> Self {
         Self {
             violations: Vec::new(),
+            exchanges: Exchanges::default(),
             settlement: settlement::Settlement::new(&rules),
             acknowledgement: acknowledgement::Acknowledgement::new(&rules),
-            copies: copies::Copies::new(rules),
+            tokens: tokens::Tokens::new(&rules),
             answers: answers::Answers::default(),
+            executions: executions::Executions::default(),
+            reissue: reissue::Reissue::new(&rules),
+            upstream_window: window::UpstreamWindow::new(&rules),
+            downstream_window: window::DownstreamWindow::new(&rules),
+            probing: probing::Probing::new(&rules),
+            amplification: amplification::Amplification::new(&rules),
+            copies: copies::Copies::new(rules),
         }
     }
 
     /// What was found so far.
     pub fn violations(&self) -> &[Violation] {
         &self.violations
+    }
+
+    /// Executions beyond the first that nobody could have prevented; known at the end.
+    pub const fn again(&self) -> Again {
+        self.executions.again()
     }
 
     /// Something was found elsewhere.
@@ -154,16 +105,42 @@ impl Checks {
     pub fn proxy_received(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8], now: Instant) {
         self.acknowledgement.received(from, to, bytes, now);
         self.copies.received(from, to, bytes);
-        self.answers.asked(from, to, bytes);
+        self.tokens.received(to, bytes);
+        let new = self.executions.received(from, to, bytes, now);
+        self.answers.asked(from, to, bytes, new);
+        self.downstream_window.received(from, to, bytes);
+        self.amplification.received(from, to, bytes);
+        if let Some(number) = self.exchanges.received(from, to, bytes) {
+            self.upstream_window.moved(number, &self.exchanges);
+            self.probing.alive(from);
+        }
+    }
+
+    /// An ICMP error came to one of the proxy's sockets, about a datagram from there.
+    pub fn proxy_refused(&mut self, from: SocketAddr, to: SocketAddr, quoted: &[u8], _now: Instant) {
+        self.downstream_window.refused(from, to, quoted);
+        if let Some(number) = self.exchanges.refused(from, to, quoted) {
+            self.upstream_window.moved(number, &self.exchanges);
+        }
     }
 
     /// A datagram left one of the proxy's sockets.
     pub fn proxy_sent(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8], now: Instant) {
         self.acknowledgement.sent(from, to, bytes);
-        let found = self.copies.sent(from, to, bytes, now).err();
-        self.note(found, now);
-        let found = self.answers.answered(from, to, bytes).err();
-        self.note(found, now);
+        let mut found = vec![
+            self.copies.sent(from, to, bytes, now),
+            self.tokens.sent(from, to, bytes, now),
+            self.answers.answered(from, to, bytes),
+            self.downstream_window.sent(from, to, bytes, now),
+            self.amplification.sent(from, to, bytes),
+        ];
+        if let Seen::First(number) = self.exchanges.sent(from, to, bytes, now) {
+            let accepted = self.executions.accepted(self.exchanges.get(number).key);
+            self.upstream_window.sent(number, &self.exchanges, accepted);
+            found.push(self.executions.sent(number, &self.exchanges));
+            found.push(self.probing.sent(number, &self.exchanges, now));
+        }
+        found.into_iter().for_each(|found| self.note(found, now));
     }
 
     /// A datagram of the proxy reached an actor.
@@ -173,10 +150,13 @@ impl Checks {
 
     /// The proxy told something.
     pub fn told(&mut self, event: &Event, now: Instant) {
-        let found = self.settlement.told(event, now).err();
-        self.note(found, now);
-        let found = self.copies.told(event).err();
-        self.note(found, now);
+        self.upstream_window.told(event, &self.exchanges);
+        let found = [
+            self.settlement.told(event, now),
+            self.copies.told(event, &self.exchanges),
+            self.reissue.told(event, &self.exchanges),
+        ];
+        found.into_iter().for_each(|found| self.note(found, now));
     }
 
     /// The proxy does nothing until then; its deadlines move.
@@ -188,26 +168,43 @@ impl Checks {
 
     /// Everything that had to happen by now has happened.
     pub fn after_step(&mut self, now: Instant) {
-        let found = self.acknowledgement.overdue(now).err();
-        self.note(found, now);
-        let found = self.settlement.overdue(now).err();
-        self.note(found, now);
+        let found = [
+            self.acknowledgement.overdue(now),
+            self.settlement.overdue(now),
+            self.upstream_window.exceeded(),
+        ];
+        found.into_iter().for_each(|found| self.note(found, now));
     }
 
     /// The run is over.
-    pub fn finish(&mut self, actors: &[Actor], occupancy: &Occupancy, counted: &Conservation, now: Instant) {
+    pub fn finish(&mut self, actors: &[Actor], left: &Left<'_>, now: Instant) {
         let mut found = self.settlement.finish();
-        found.extend(self.answers.finish(actors));
-        found.extend(evidence::finish(actors));
-        found.extend(leftovers::finish(actors, occupancy, counted));
+        found.extend(self.acknowledgement.finish(left.dropped));
+        found.extend(self.answers.finish(actors, left));
+        found.extend(evidence::finish(actors, &self.exchanges));
+        found.extend(self.executions.finish(actors));
+        found.extend(leftovers::finish(actors, left));
         found.into_iter().for_each(|what| self.violated(what, now));
     }
 
-    fn note(&mut self, found: Option<String>, now: Instant) {
-        if let Some(what) = found {
+    fn note(&mut self, found: Result<(), String>, now: Instant) {
+        if let Err(what) = found {
             self.violated(what, now);
         }
     }
+}
+
+/// What there is at the end of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Left<'w> {
+    /// In the proxy.
+    pub occupancy: &'w Occupancy,
+    /// In the network.
+    pub counted: &'w Conservation,
+    /// Requests the proxy dropped because their client was too fast.
+    pub dropped: u64,
+    /// Answers to Confirmable requests that left Non-confirmable.
+    pub unconfirmed: u64,
 }
 
 /// What has a deadline, by deadline.

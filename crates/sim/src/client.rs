@@ -1,5 +1,6 @@
-//! A well-behaved client: it asks what it is told to, repeats as RFC 7252 has it, takes what comes
-//! first, acknowledges, and gives up when its patience ends.
+//! A client: it asks what it is told to, repeats as RFC 7252 has it, takes what comes first,
+//! acknowledges, and gives up when its patience ends. Its address may change under it, and some are
+//! careless with Message IDs.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -14,6 +15,14 @@ use coapway_message::{
 use coapway_time::Instant;
 
 use crate::network::stream;
+
+mod home;
+mod message_ids;
+
+use home::Home;
+use message_ids::Narrow;
+
+pub use home::Move;
 
 /// What a client is to ask.
 #[derive(Clone, Debug)]
@@ -76,11 +85,25 @@ pub struct Asked {
     exchange: ExchangeId,
 }
 
+/// What a client is like.
+#[derive(Clone, Debug)]
+pub struct Habits {
+    /// Its first address.
+    pub address: SocketAddr,
+    /// When it gets others, in order of time.
+    pub moves: Vec<Move>,
+    /// The bits its Message IDs differ in: all, unless it is careless.
+    pub mask: u16,
+    /// What it asks, in order of time.
+    pub planned: Vec<Request>,
+}
+
 /// A client of the proxy.
 #[derive(Debug)]
 pub struct Client {
     name: Box<str>,
-    address: SocketAddr,
+    home: Home,
+    message_ids: Narrow,
     proxy: Peer,
     endpoint: Endpoint,
     planned: VecDeque<Request>,
@@ -88,13 +111,19 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client at `address` that speaks to the proxy at `proxy` and asks `planned`, in order of time.
-    pub fn new(name: &str, address: SocketAddr, proxy: SocketAddr, planned: Vec<Request>, seed: u64) -> Self {
+    /// A client that speaks to the proxy at `proxy`.
+    pub fn new(
+        name: &str,
+        proxy: SocketAddr,
+        Habits { address, moves, mask, planned }: Habits,
+        seed: u64,
+    ) -> Self {
         debug_assert!(planned.is_sorted_by_key(|request| request.at));
         let seed = Seed::from_number(stream(seed, &["client ", name]));
         Self {
             name: name.into(),
-            address,
+            home: Home::new(address, moves),
+            message_ids: Narrow::new(mask),
             proxy: Peer { local: Local::default(), remote: proxy },
             endpoint: Endpoint::new(EndpointParameters::default(), seed),
             planned: planned.into(),
@@ -109,7 +138,22 @@ impl Client {
 
     /// Its address.
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.home.address()
+    }
+
+    /// Each address it has, had or will have.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.home.all()
+    }
+
+    /// Whether a datagram to `address` reaches it.
+    pub fn is_at(&self, address: SocketAddr, now: Instant) -> bool {
+        self.home.is_at(address, now)
+    }
+
+    /// Whether it comes back to a Message ID too soon, and so may take one answer for another.
+    pub const fn is_careless(&self) -> bool {
+        self.message_ids.is_narrow()
     }
 
     /// What it asked so far.
@@ -124,7 +168,9 @@ impl Client {
 
     pub(crate) fn handle_datagram(&mut self, from: SocketAddr, bytes: &[u8], now: Instant) {
         let peer = Peer { remote: from, ..self.proxy };
-        match self.endpoint.handle_datagram(peer, bytes, now, || Gate::Take) {
+        let mut bytes = bytes.to_vec();
+        self.message_ids.incoming(&mut bytes);
+        match self.endpoint.handle_datagram(peer, &bytes, now, || Gate::Take) {
             Received::Nothing => {}
             Received::Request { exchange, .. } => {
                 // A client serves nothing.
@@ -139,6 +185,7 @@ impl Client {
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.home.handle_timeout(now);
         self.endpoint.handle_timeout(now);
         while let Some(request) = self.planned.pop_front_if(|request| request.at <= now) {
             self.ask(request, now);
@@ -148,12 +195,14 @@ impl Client {
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let planned = self.planned.front().map(|request| request.at);
-        [planned, self.endpoint.poll_timeout()].into_iter().flatten().min()
+        [planned, self.home.next_move(), self.endpoint.poll_timeout()].into_iter().flatten().min()
     }
 
     pub(crate) fn poll_transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
         let transmit = self.endpoint.poll_transmit()?;
-        Some((transmit.peer.remote, transmit.datagram.to_vec()))
+        let (to, mut bytes) = (transmit.peer.remote, transmit.datagram.to_vec());
+        self.message_ids.outgoing(&mut bytes);
+        Some((to, bytes))
     }
 
     fn ask(&mut self, request: Request, now: Instant) {

@@ -18,6 +18,7 @@
 //! - [`scenario`] reads files: `coapway-sim scenario scenarios/piggybacked.scenario` shows its diagram.
 //! - [`play`] plays a [`script::Script`] on a [`play::Stage`]: the virtual world is one, real sockets
 //!   around a real daemon are another.
+//! - [`soak`] runs for long: `cargo xtask soak`.
 //! - [`checks`] watches all of them from outside.
 //!
 //! A seed that violates something becomes a scenario, and the scenario stays.
@@ -32,6 +33,7 @@ pub mod origin;
 pub mod play;
 pub mod scenario;
 pub mod script;
+pub mod soak;
 pub mod sockets;
 pub mod storm;
 pub mod world;

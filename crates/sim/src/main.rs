@@ -3,14 +3,22 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use std::time::Duration;
+
 use coapway_sim::scenario::Scenario;
+use coapway_sim::soak::flood::{self, Flood};
+use coapway_sim::soak::standing::{self, Standing};
+use coapway_sim::soak::{measured, storms};
 use coapway_sim::storm;
 
 const USAGE: &str = "\
 usage:
   coapway-sim run --seed N [--log]      replay one storm: its diagram or its whole log, and what it violated
   coapway-sim run --seeds FROM..UNTIL   run storms, and say which violated something
-  coapway-sim scenario FILE...          play scenarios and show their diagrams";
+  coapway-sim scenario FILE...          play scenarios and show their diagrams
+  coapway-sim soak storms [SEEDS] [THREADS]                    many storms; 10000 on 1 thread
+  coapway-sim soak standing [EXCHANGES] [SECONDS]              that many at all times; 10000 for 3600 s
+  coapway-sim soak flood [REQUESTS_PER_SECOND] [SECONDS] [SOURCE_PORTS]   to one origin; 50000, 300 s, 256";
 
 const WRONG_USE: u8 = 2;
 
@@ -21,6 +29,7 @@ fn main() -> ExitCode {
         ["run", "--seed", seed] => seed.parse().ok().map(|seed| replay(seed, false)),
         ["run", "--seed", seed, "--log"] => seed.parse().ok().map(|seed| replay(seed, true)),
         ["run", "--seeds", range] => numbers(range).map(|(from, until)| run(from, until)),
+        ["soak", which, numbers @ ..] => soak(which, numbers),
         ["scenario", files @ ..] if !files.is_empty() => Some(scenarios(files)),
         _ => None,
     };
@@ -37,6 +46,35 @@ fn main() -> ExitCode {
 fn numbers(range: &str) -> Option<(u64, u64)> {
     let (from, until) = range.split_once("..")?;
     Some((from.parse().ok()?, until.parse().ok()?))
+}
+
+/// Nothing when that means nothing.
+fn soak(which: &str, numbers: &[&str]) -> Option<bool> {
+    let numbers: Vec<u64> = numbers.iter().map(|number| number.parse().ok()).collect::<Option<_>>()?;
+    let number = |place: usize, usual| numbers.get(place).copied().unwrap_or(usual);
+    let report = match which {
+        "storms" => {
+            let (seeds, threads) = (number(0, 10_000), number(1, 1));
+            measured(|| storms::run(0..seeds, threads as usize))
+        }
+        "standing" => {
+            let usual = Standing::default();
+            let exchanges = number(0, usual.exchanges as u64) as usize;
+            let duration = Duration::from_secs(number(1, usual.duration.as_secs()));
+            measured(|| standing::run(Standing { exchanges, duration }))
+        }
+        "flood" => {
+            let Flood { rate, seconds, source_ports } = Flood::default();
+            let [rate, seconds, source_ports] = [rate, seconds, source_ports].map(u64::from);
+            let narrow = |place, usual| u32::try_from(number(place, usual)).ok();
+            let (rate, seconds) = (narrow(0, rate)?, narrow(1, seconds)?);
+            let source_ports = narrow(2, source_ports)?;
+            measured(|| flood::run(Flood { rate, seconds, source_ports }))
+        }
+        _ => return None,
+    };
+    println!("{report}");
+    Some(report.findings.is_empty())
 }
 
 fn replay(seed: u64, log: bool) -> bool {

@@ -93,6 +93,7 @@ pub struct Network {
     hosts: Vec<Box<str>>,
     outages: Vec<Outage>,
     closed: BTreeSet<SocketAddr>,
+    closed_while: Vec<(SocketAddr, Instant, Instant)>,
     counted: Conservation,
 }
 
@@ -107,6 +108,7 @@ impl Network {
             hosts: Vec::new(),
             outages: Vec::new(),
             closed: BTreeSet::new(),
+            closed_while: Vec::new(),
             counted: Conservation::default(),
         }
     }
@@ -130,6 +132,11 @@ impl Network {
     /// From now on nobody listens at `address`: datagrams to it bring ICMP errors.
     pub fn close(&mut self, address: SocketAddr) {
         self.closed.insert(address);
+    }
+
+    /// Nobody listens at `address` from `from` until `until`.
+    pub fn close_while(&mut self, address: SocketAddr, from: Instant, until: Instant) {
+        self.closed_while.push((address, from, until));
     }
 
     /// Somebody listens at `address` again.
@@ -182,8 +189,11 @@ impl Network {
     }
 
     /// A copy comes to `destination`. Says whether somebody takes it.
-    pub fn arrive(&mut self, destination: SocketAddr) -> bool {
-        let taken = !self.closed.contains(&destination);
+    pub fn arrive(&mut self, destination: SocketAddr, now: Instant) -> bool {
+        let closed_now = |&(address, from, until): &(SocketAddr, Instant, Instant)| {
+            address == destination && from <= now && now < until
+        };
+        let taken = !self.closed.contains(&destination) && !self.closed_while.iter().any(closed_now);
         if taken {
             self.counted.delivered += 1;
         } else {
@@ -277,7 +287,7 @@ mod tests {
                 network.open(here);
             }
             if step % 2 == 0 && in_flight > 0 {
-                network.arrive(here);
+                network.arrive(here, at(step));
                 in_flight -= 1;
             }
             assert_eq!(network.counted().in_flight(), in_flight);

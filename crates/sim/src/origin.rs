@@ -13,47 +13,17 @@ use coapway_time::Instant;
 
 use crate::network::stream;
 
+mod ledger;
+mod mood;
+
+use ledger::Ledger;
+
+pub use ledger::{Executed, Run};
+pub use mood::{Memory, Mood};
+
 /// Longer than the network takes for the second of two copies it made: no endpoint could tell a refusal
 /// of that one from a refusal of the first.
 const REBOOT: Duration = Duration::from_secs(1);
-
-/// What an origin does with the requests of one key. All copies meet the same mood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mood {
-    /// Answers after this long: in the Acknowledgement, or separately when that has left.
-    Answers(Duration),
-    /// Answers with this code.
-    Refuses(Code),
-    /// Acknowledges and never answers.
-    Forgets,
-    /// Says nothing at all.
-    Ignores,
-    /// Rejects with a Reset; ignores what is Non-confirmable.
-    Resets,
-    /// Answers with the right token and broken options.
-    Babbles,
-    /// Executes the first copy, loses its answer and its memory, and rejects what comes when it is up
-    /// again.
-    Reboots,
-}
-
-/// Whether an origin recognises duplicates (RFC 7252 §4.5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memory {
-    /// It does, as an `Endpoint` does.
-    Deduplicates,
-    /// Each copy is a request to it, and it answers in the Acknowledgement.
-    None,
-}
-
-/// What was executed under one key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Executed {
-    /// The method.
-    pub method: Method,
-    /// How often.
-    pub times: u32,
-}
 
 /// An origin server.
 #[derive(Debug)]
@@ -64,7 +34,12 @@ pub struct Origin {
     moods: Box<[Mood]>,
     seed: u64,
     endpoint: Endpoint,
-    executed: BTreeMap<u32, Executed>,
+    executed: Ledger,
+    restarts: u32,
+    /// Until then it hears nothing.
+    down_until: Instant,
+    /// When the first request of a key came, for those that are not served at first.
+    first_seen: BTreeMap<u32, Instant>,
     due: BTreeMap<(Instant, u32), (ExchangeId, OwnedContent)>,
     forgotten: usize,
     /// When it is up again after what it executed under a key made it reboot.
@@ -77,16 +52,17 @@ impl Origin {
     /// An origin that draws its mood from `moods`, per key.
     pub fn new(name: &str, address: SocketAddr, memory: Memory, moods: &[Mood], seed: u64) -> Self {
         let seed = stream(seed, &["origin ", name]);
-        let parameters =
-            EndpointParameters { early_ack_after: Duration::from_secs(1), ..EndpointParameters::default() };
         Self {
             name: name.into(),
             address,
             memory,
             moods: moods.into(),
             seed,
-            endpoint: Endpoint::new(parameters, Seed::from_number(seed)),
-            executed: BTreeMap::new(),
+            endpoint: endpoint(seed, 0),
+            executed: Ledger::default(),
+            restarts: 0,
+            down_until: Instant::ZERO,
+            first_seen: BTreeMap::new(),
             due: BTreeMap::new(),
             forgotten: 0,
             back_up: BTreeMap::new(),
@@ -112,7 +88,23 @@ impl Origin {
 
     /// What it executed, by key.
     pub const fn executed(&self) -> &BTreeMap<u32, Executed> {
-        &self.executed
+        self.executed.all()
+    }
+
+    /// How often it restarted.
+    pub const fn restarts(&self) -> u32 {
+        self.restarts
+    }
+
+    /// It loses its state: duplicates, exchanges under way, answers it owes. Until `until` it hears
+    /// nothing; what it executed stays done.
+    pub fn restart(&mut self, until: Instant) {
+        self.restarts += 1;
+        self.down_until = until;
+        self.endpoint = endpoint(self.seed, self.restarts);
+        self.due.clear();
+        self.replies.clear();
+        self.forgotten = 0;
     }
 
     /// What is still under way, without what it never meant to answer.
@@ -122,17 +114,23 @@ impl Origin {
     }
 
     pub(crate) fn handle_datagram(&mut self, from: SocketAddr, bytes: &[u8], now: Instant) {
+        if now < self.down_until {
+            return;
+        }
         let peer = Peer { local: Local::default(), remote: from };
         let parsed = Datagram::parse(bytes).ok().filter(|datagram| datagram.content.code.is_request());
         if let Some(request) = &parsed
-            && let Some(reply) = self.reply_by_hand(request, now)
+            && let Some(reply) = self.reply_by_hand(from, request, now)
         {
             self.replies.extend(reply.map(|reply| (from, reply)));
             return;
         }
         match self.endpoint.handle_datagram(peer, bytes, now, || Gate::Take) {
             Received::Nothing | Received::Response { .. } => {}
-            Received::Request { exchange, content, .. } => self.serve(exchange, &content, now),
+            Received::Request { exchange, message_id, content, .. } => {
+                let run = Run { from, message_id, restarts: self.restarts };
+                self.serve(exchange, &content, run, now);
+            }
         }
         self.settle();
     }
@@ -165,13 +163,19 @@ impl Origin {
     }
 
     /// The reply no `Endpoint` would give, if this request gets one; the inner `None` is silence.
-    fn reply_by_hand(&mut self, request: &Datagram<'_>, now: Instant) -> Option<Option<Vec<u8>>> {
+    fn reply_by_hand(
+        &mut self,
+        from: SocketAddr,
+        request: &Datagram<'_>,
+        now: Instant,
+    ) -> Option<Option<Vec<u8>>> {
         let key = key(&request.content);
+        let run = Run { from, message_id: request.message_id, restarts: self.restarts };
         let confirmable = request.message_type == MessageType::Confirmable;
         match self.mood(key) {
             Mood::Ignores => Some(None),
-            Mood::Reboots if !self.executed.contains_key(&key) => {
-                self.execute(&request.content);
+            Mood::Reboots if !self.executed.all().contains_key(&key) => {
+                self.execute(&request.content, run, now);
                 self.back_up.insert(key, now + REBOOT);
                 Some(None)
             }
@@ -185,11 +189,11 @@ impl Origin {
                 bytes.push(0xF0);
                 Some(Some(bytes))
             }
-            Mood::Answers(_) | Mood::Refuses(_) if self.memory == Memory::None => {
-                let content = self.execute(&request.content);
+            Mood::Answers(_) | Mood::Refuses(_) | Mood::Busy(..) if self.memory == Memory::None => {
+                let content = self.execute(&request.content, run, now);
                 Some(Some(self.encode(request, &content.as_content())))
             }
-            Mood::Answers(_) | Mood::Refuses(_) | Mood::Forgets => None,
+            Mood::Answers(_) | Mood::Refuses(_) | Mood::Busy(..) | Mood::Forgets => None,
         }
     }
 
@@ -206,8 +210,8 @@ impl Origin {
         bytes
     }
 
-    fn serve(&mut self, exchange: ExchangeId, content: &Content<'_>, now: Instant) {
-        let answer = self.execute(content);
+    fn serve(&mut self, exchange: ExchangeId, content: &Content<'_>, run: Run, now: Instant) {
+        let answer = self.execute(content, run, now);
         match self.mood(key(content)) {
             Mood::Forgets => self.forgotten += 1,
             Mood::Answers(delay) => {
@@ -215,14 +219,22 @@ impl Origin {
                 self.due.insert((now + delay, self.next), (exchange, answer));
                 self.handle_timeout(now);
             }
-            Mood::Refuses(_) | Mood::Ignores | Mood::Resets | Mood::Babbles | Mood::Reboots => {
+            Mood::Refuses(_)
+            | Mood::Busy(..)
+            | Mood::Ignores
+            | Mood::Resets
+            | Mood::Babbles
+            | Mood::Reboots => {
                 let _ = self.endpoint.respond(exchange, &answer.as_content(), now);
             }
         }
     }
 
-    fn execute(&mut self, content: &Content<'_>) -> OwnedContent {
+    fn execute(&mut self, content: &Content<'_>, run: Run, now: Instant) -> OwnedContent {
         let key = key(content);
+        if let Some(refusal) = self.not_yet(key, now) {
+            return refusal;
+        }
         let method = Method::from_code(content.code).unwrap_or(Method::Get);
         let code = match (self.mood(key), method) {
             (Mood::Refuses(code), _) => code,
@@ -230,12 +242,22 @@ impl Origin {
             (_, Method::Post | Method::Put | Method::Patch | Method::IPatch) => Code::CHANGED,
             (_, Method::Delete) => Code::DELETED,
         };
-        let executed = self.executed.entry(key).or_insert(Executed { method, times: 0 });
-        executed.times += 1;
+        self.executed.note(key, method, run);
         let mut buffer = Vec::new();
         let mut options = OptionsWriter::new(&mut buffer);
         options.push_uint(OptionNumber::MAX_AGE, key % 100);
         Content { code, options: options.finish(), payload: answer_to(key).as_bytes() }.into()
+    }
+
+    /// The refusal of an origin that is busy for a while.
+    fn not_yet(&mut self, key: u32, now: Instant) -> Option<OwnedContent> {
+        let Mood::Busy(code, duration) = self.mood(key) else { return None };
+        let until = *self.first_seen.entry(key).or_insert(now) + duration;
+        let left = (now < until).then(|| until.since(now))?;
+        let mut buffer = Vec::new();
+        let mut options = OptionsWriter::new(&mut buffer);
+        options.push_uint(OptionNumber::MAX_AGE, left.as_secs() as u32);
+        Some(Content { code, options: options.finish(), payload: b"busy" }.into())
     }
 
     fn settle(&mut self) {
@@ -243,14 +265,21 @@ impl Origin {
     }
 }
 
+fn endpoint(seed: u64, restarts: u32) -> Endpoint {
+    let parameters =
+        EndpointParameters { early_ack_after: Duration::from_secs(1), ..EndpointParameters::default() };
+    Endpoint::new(parameters, Seed::from_number(stream(seed, &["life ", &restarts.to_string()])))
+}
+
 /// The payload that answers the request of this key.
 pub fn answer_to(key: u32) -> String {
     format!("answer to {key}")
 }
 
-/// The number behind `k=` in the query.
+/// The number behind `k=` in the query, that of a Proxy-Uri included.
 pub fn key(content: &Content<'_>) -> u32 {
-    let values = content.options.values(OptionNumber::URI_QUERY);
-    let digits = values.filter_map(|value| std::str::from_utf8(value).ok()?.strip_prefix("k=")?.parse().ok());
-    digits.last().unwrap_or(0)
+    let queries = content.options.values(OptionNumber::URI_QUERY);
+    let uris = content.options.values(OptionNumber::PROXY_URI);
+    let texts = queries.chain(uris).filter_map(|value| std::str::from_utf8(value).ok());
+    texts.filter_map(|text| text.rsplit_once("k=")?.1.parse().ok()).last().unwrap_or(0)
 }

@@ -24,13 +24,17 @@ pub(super) fn upstream_address(ipv6: bool, number: u32) -> SocketAddr {
     SocketAddr::new(ip, port)
 }
 
+/// The number of the proxy's socket towards origins that has this address.
+pub(super) fn upstream_number(address: SocketAddr) -> Option<u32> {
+    let number = u32::from(address.port().checked_sub(UPSTREAM_PORTS)?);
+    (upstream_address(address.is_ipv6(), number) == address).then_some(number)
+}
+
 /// Which of the proxy's sockets has this address, as the worker would say it.
 pub(super) fn local(address: SocketAddr) -> Option<Local> {
     if address == LISTENER {
         return Some(Local { socket: SocketRole::Listener(0).socket(), address: Some(LISTENER.ip()) });
     }
-    let number = u32::from(address.port().checked_sub(UPSTREAM_PORTS)?);
-    let role = SocketRole::Upstream { ipv6: address.is_ipv6(), number };
-    (upstream_address(address.is_ipv6(), number) == address)
-        .then(|| Local { socket: role.socket(), address: None })
+    let role = SocketRole::Upstream { ipv6: address.is_ipv6(), number: upstream_number(address)? };
+    Some(Local { socket: role.socket(), address: None })
 }

@@ -7,23 +7,27 @@ use std::time::Duration;
 
 use coapway_time::Instant;
 
-use crate::actor::Actor;
 use crate::checks::Violation;
-use crate::client::Outcome;
 use crate::journal::Sent;
 use crate::network::stream;
 use crate::sockets::LISTENER;
 use crate::world::World;
 
 mod making;
+mod tally;
 
 pub use making::world;
-use making::{STRANGER, parsed};
+pub use tally::Tally;
+
+use making::{ORIGINS, STRANGER, parsed};
 
 /// Disturbances from a host that takes no part.
 const DISTURBANCES: u32 = 12;
 /// They happen within so many seconds.
 const DISTURBED: u64 = 60;
+/// An origin that restarts is silent for a while before and after its host says that nobody listens: who
+/// gets that for one of two copies that the network made could not know that the other was heard.
+const SILENT: Duration = Duration::from_secs(1);
 /// Longer than `max_wait` on both legs and all that a client waits for.
 const LIMIT: Instant = Instant::from_micros(900_000_000);
 
@@ -40,51 +44,6 @@ impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seed, what } = self;
         write!(f, "seed {seed}: {what}\n  replay: cargo run -p coapway-sim -- run --seed {seed}")
-    }
-}
-
-/// What came of one run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Requests asked.
-    pub asked: usize,
-    /// Of these, answered with 2.xx.
-    pub succeeded: usize,
-    /// Answered otherwise.
-    pub refused: usize,
-}
-
-impl fmt::Display for Tally {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { asked, succeeded, refused } = self;
-        write!(f, "{asked} requests asked, {succeeded} succeeded, {refused} got an error")
-    }
-}
-
-impl std::ops::AddAssign for Tally {
-    fn add_assign(&mut self, other: Self) {
-        self.asked += other.asked;
-        self.succeeded += other.succeeded;
-        self.refused += other.refused;
-    }
-}
-
-impl Tally {
-    /// Counts what clients saw.
-    pub fn of(world: &World) -> Self {
-        let mut tally = Self::default();
-        for actor in world.actors() {
-            let Actor::Client(client) = actor else { continue };
-            for asked in client.asked() {
-                tally.asked += 1;
-                match &asked.outcome {
-                    Outcome::Answered { code, .. } if code.is_success() => tally.succeeded += 1,
-                    Outcome::Answered { .. } => tally.refused += 1,
-                    Outcome::Failed { .. } | Outcome::Waiting => {}
-                }
-            }
-        }
-        tally
     }
 }
 
@@ -122,6 +81,7 @@ fn drive(world: &mut World) {
     let seed = world.seed();
     let mut random = fastrand::Rng::with_seed(stream(seed, &["disturbances"]));
     let stalls = random.u8(0..5) == 0;
+    let restarts = random.u8(0..3) == 0;
     let mut times: Vec<_> = (0..DISTURBANCES).map(|_| random.u64(0..DISTURBED * 1_000_000)).collect();
     times.sort_unstable();
     for at in times {
@@ -129,13 +89,26 @@ fn drive(world: &mut World) {
         if !world.violations().is_empty() {
             return;
         }
-        match random.u8(0..10) {
+        match random.u8(0..14) {
+            10..14 if restarts => restart(world, &mut random),
             0 if stalls => world.stall(Duration::from_millis(random.u64(1..8_000))),
             0..5 => world.send(parsed(STRANGER), LISTENER, noise(&mut random)),
             _ => forge(world, &mut random),
         }
     }
     world.run_out(LIMIT);
+}
+
+/// An origin loses its state and goes away for some seconds, in silence or with ICMP errors.
+fn restart(world: &mut World, random: &mut fastrand::Rng) {
+    let Some(&address) = random.choice(&ORIGINS) else { return };
+    let address = parsed(address);
+    let closes = world.now() + SILENT;
+    let opens = closes + Duration::from_millis(random.u64(0..10_000));
+    world.restart(address, opens + SILENT);
+    if random.bool() {
+        world.close(address, closes, opens);
+    }
 }
 
 /// A header that could be one, and chance behind it.

@@ -15,7 +15,7 @@ use coapway_proxy::{Event, Input, Listening, Occupancy, Output, Parameters, Prox
 use coapway_time::Instant;
 
 use crate::actor::Actor;
-use crate::checks::{Checks, Rules, Violation};
+use crate::checks::{Again, Checks, Left, Rules, Violation};
 use crate::journal::{DatagramId, Journal, Sent};
 use crate::network::{HostId, Link, Network, stream};
 
@@ -126,13 +126,15 @@ impl World {
         self.now
     }
 
-    /// Puts somebody into the world, with a host of their own.
-    ///
-    /// Shape: their IP address is nobody else's.
+    /// Puts somebody into the world, with a host of their own. Those with one IP address share the
+    /// links of the first.
     pub fn add(&mut self, actor: Actor) -> HostId {
         let host = self.network.add_host(actor.name());
-        self.hosts.insert(actor.address().ip(), host);
-        self.journal.name(actor.address(), actor.name());
+        for (place, address) in actor.addresses().into_iter().enumerate() {
+            self.hosts.entry(address.ip()).or_insert(host);
+            let name = actor.name();
+            self.journal.name(address, &if place == 0 { name.to_owned() } else { format!("{name}+{place}") });
+        }
         self.actors.push(actor);
         host
     }
@@ -177,6 +179,11 @@ impl World {
         self.checks.violations()
     }
 
+    /// Executions beyond the first that nobody could have prevented; known when it has run out.
+    pub const fn again(&self) -> Again {
+        self.checks.again()
+    }
+
     /// How much there is of everything in the proxy.
     pub fn occupancy(&self) -> Occupancy {
         self.proxy.proxy.occupancy()
@@ -191,6 +198,21 @@ impl World {
     pub fn send(&mut self, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
         self.transmit(from, to, bytes, false);
         self.after_step();
+    }
+
+    /// The origin at `address` loses its state and hears nothing until `back`.
+    pub fn restart(&mut self, address: SocketAddr, back: Instant) {
+        let origins = self.actors.iter_mut().filter_map(|actor| match actor {
+            Actor::Origin(origin) => Some(origin),
+            Actor::Client(_) | Actor::Puppet(_) => None,
+        });
+        origins.filter(|origin| origin.address() == address).for_each(|origin| origin.restart(back));
+        self.journal.noted(format!("{} restarts, back at {back}", self.journal.name_of(address)), self.now);
+    }
+
+    /// Nobody listens at `address` in the meantime: datagrams to it bring ICMP errors.
+    pub fn close(&mut self, address: SocketAddr, from: Instant, until: Instant) {
+        self.network.close_while(address, from, until);
     }
 
     /// The proxy's process stands still for so long: what arrives waits in its sockets.
@@ -244,7 +266,14 @@ impl World {
                 .violated(format!("something is still due at {next} when the run ends at {limit}"), limit);
         }
         let occupancy = self.occupancy();
-        self.checks.finish(&self.actors, &occupancy, self.network.counted(), self.now);
+        let (downstream, _) = self.proxy.proxy.counters();
+        let left = Left {
+            occupancy: &occupancy,
+            counted: self.network.counted(),
+            dropped: downstream.dropped,
+            unconfirmed: downstream.unconfirmed,
+        };
+        self.checks.finish(&self.actors, &left, self.now);
     }
 
     fn advance(&mut self, at: Instant) {
@@ -298,7 +327,7 @@ impl World {
             self.enter(self.proxy.busy_until, Happening::Arrival(id));
             return;
         }
-        if !self.network.arrive(to) {
+        if !self.network.arrive(to, self.now) {
             self.journal.refused(id, self.now);
             if !is_error {
                 let quoted = self.journal.datagram(id).bytes.clone();
@@ -309,6 +338,7 @@ impl World {
         if let Some(local) = local {
             let input = if is_error {
                 let failure = Failure::Unreachable;
+                self.checks.proxy_refused(to, from, bytes, self.now);
                 Input::Undeliverable { local, remote: from, quoted: bytes, failure }
             } else {
                 self.checks.proxy_received(from, to, bytes, self.now);
@@ -317,7 +347,7 @@ impl World {
             self.proxy.proxy.handle_input(input, self.now);
             self.journal.arrived(id, self.now);
             self.drain_proxy();
-        } else if let Some(index) = self.actors.iter().position(|actor| actor.address() == to) {
+        } else if let Some(index) = self.actors.iter().position(|actor| actor.is_at(to, self.now)) {
             if !is_error {
                 self.checks.actor_received(from, to, bytes, self.now);
                 self.actors[index].handle_datagram(from, bytes, self.now);

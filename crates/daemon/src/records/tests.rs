@@ -48,7 +48,7 @@ fn record(id: u64) -> Record {
         traces: vec![Trace {
             peer: Peer { local: Local::default(), remote: address(5683) },
             message_id: 17,
-            token: coapway_message::Token::new(&[7; 8]),
+            token: Token::new(&[7; 8]),
             confirmable: true,
             copies: [copy(1001, 2400), copy(3401, 4800)].into_iter().collect(),
             first_ack: Some(at(3500)),

@@ -13,6 +13,7 @@ use coapway_message::ExchangeId;
 use coapway_time::Instant;
 use hashbrown::HashTable;
 
+use super::account::Account;
 use crate::peer::Peer;
 
 /// What a repeat of a message gets.
@@ -54,6 +55,7 @@ struct Entry {
     digest: u64,
     class: Class,
     expires: Instant,
+    account: Account,
     reply: Option<Reply>,
 }
 
@@ -66,6 +68,8 @@ pub(super) enum Known {
     Repeated(EntryId),
     /// Another message came under its Message ID.
     Reused(EntryId),
+    /// It or another came under its Message ID, longer than a lifetime ago.
+    Expired(EntryId),
 }
 
 #[derive(Debug)]
@@ -114,7 +118,7 @@ impl Duplicates {
         self.hasher.hash_one(datagram)
     }
 
-    pub(super) fn find(&self, peer: &Peer, message_id: u16, digest: u64) -> Known {
+    pub(super) fn find(&self, peer: &Peer, message_id: u16, digest: u64, now: Instant) -> Known {
         let hash = hash(&self.hasher, peer, message_id);
         let found = self.remembered.find(hash, |&index| {
             let entry = &self.entries[index as usize];
@@ -125,21 +129,29 @@ impl Duplicates {
             Some(&index) => {
                 let entry = &self.entries[index as usize];
                 let id = EntryId { index, generation: entry.generation };
-                if entry.digest == digest { Known::Repeated(id) } else { Known::Reused(id) }
+                if entry.expires <= now {
+                    Known::Expired(id)
+                } else if entry.digest == digest {
+                    Known::Repeated(id)
+                } else {
+                    Known::Reused(id)
+                }
             }
         }
     }
 
     /// Remembers a message that [`Duplicates::find`] did not find.
     ///
-    /// Errors: `None` when the memory is full of entries that must not be forgotten. The number
-    ///         says how many others were forgotten to make room.
+    /// Errors: `None` when the memory is full of entries that must not be forgotten, and while the
+    ///         replies to those that were open when it became so take more than their share. The
+    ///         number says how many others were forgotten to make room.
     pub(super) fn remember(
         &mut self,
         peer: Peer,
         message_id: u16,
         digest: u64,
         class: Class,
+        account: Account,
         now: Instant,
     ) -> (Option<EntryId>, u64) {
         self.expire(now);
@@ -149,13 +161,13 @@ impl Duplicates {
         }
         let expires = now + self.lifetimes[class as usize];
         let index = self.free.pop().unwrap_or_else(|| {
-            let reply = None;
-            self.entries.push(Entry { peer, message_id, generation: 0, digest, class, expires, reply });
+            let (generation, reply) = (0, None);
+            self.entries.push(Entry { peer, message_id, generation, digest, class, expires, account, reply });
             self.entries.len() as u32 - 1
         });
         let entry = &mut self.entries[index as usize];
         (entry.peer, entry.message_id, entry.digest, entry.expires) = (peer, message_id, digest, expires);
-        (entry.class, entry.reply) = (class, Some(Reply::Silence));
+        (entry.class, entry.account, entry.reply) = (class, account, Some(Reply::Silence));
         let id = EntryId { index, generation: entry.generation };
         let (entries, hasher) = (&self.entries, &self.hasher);
         self.remembered.insert_unique(hash(hasher, &peer, message_id), index, |&index| {
@@ -175,25 +187,50 @@ impl Duplicates {
         entry.reply.as_ref()
     }
 
-    /// Changes what a repeat gets; nothing happens when the entry was forgotten.
-    pub(super) fn set_reply(&mut self, id: EntryId, reply: Reply) {
-        let Some(entry) = self.entries.get_mut(id.index as usize) else { return };
+    /// The account of a request whose entry was not forgotten.
+    pub(super) fn account(&mut self, id: EntryId) -> Option<&mut Account> {
+        let entry = self.entries.get_mut(id.index as usize)?;
+        (entry.generation == id.generation && entry.reply.is_some()).then_some(&mut entry.account)
+    }
+
+    /// Changes what a repeat gets; nothing happens when the entry was forgotten. The number says how
+    /// many entries were forgotten to make room.
+    pub(super) fn set_reply(&mut self, id: EntryId, reply: Reply) -> u64 {
+        let Some(entry) = self.entries.get_mut(id.index as usize) else { return 0 };
         if entry.generation != id.generation {
-            return;
+            return 0;
         }
-        let Some(before) = entry.reply.replace(reply) else { return };
+        let Some(before) = entry.reply.replace(reply) else { return 0 };
         self.bytes -= stored(&before);
         self.bytes += entry.reply.as_ref().map_or(0, stored);
-        self.make_room(0);
+        self.make_room(0)
     }
 
     /// Another message came under the Message ID of this entry and takes its place.
-    pub(super) fn replace(&mut self, id: EntryId, digest: u64, class: Class, now: Instant) -> EntryId {
+    pub(super) fn replace(
+        &mut self,
+        id: EntryId,
+        digest: u64,
+        class: Class,
+        account: Account,
+        now: Instant,
+    ) -> EntryId {
         let entry = &mut self.entries[id.index as usize];
         self.bytes -= entry.reply.replace(Reply::Silence).as_ref().map_or(0, stored);
         entry.generation = entry.generation.wrapping_add(1);
+        entry.account = account;
         (entry.digest, entry.class, entry.expires) = (digest, class, now + self.lifetimes[class as usize]);
         EntryId { index: id.index, generation: entry.generation }
+    }
+
+    /// Panics when table, entries and sum contradict each other.
+    pub(super) fn check_invariants(&self) {
+        let known = || self.entries.iter().filter_map(|entry| entry.reply.as_ref());
+        assert_eq!(known().count(), self.remembered.len(), "each entry is found by its Message ID");
+        assert_eq!(self.entries.len(), self.remembered.len() + self.free.len());
+        assert_eq!(self.queues.iter().map(VecDeque::len).sum::<usize>(), self.remembered.len());
+        let bytes: usize = known().map(|reply| ENTRY_BYTES + stored(reply)).sum();
+        assert_eq!(self.bytes, bytes, "what is stored is counted");
     }
 
     fn forget(&mut self, index: u32) {
@@ -284,17 +321,17 @@ mod tests {
     }
 
     fn remember(memory: &mut Duplicates, message_id: u16, class: Class, now: Instant) -> Option<EntryId> {
-        memory.remember(peer(1), message_id, 42, class, now).0
+        memory.remember(peer(1), message_id, 42, class, Account::VERIFIED, now).0
     }
 
     #[test]
     fn knows_a_message_by_peer_id_and_content() {
         let mut memory = memory(1 << 20);
         let id = remember(&mut memory, 7, Class::Kept, at(0)).expect("room");
-        assert_eq!(memory.find(&peer(1), 7, 42), Known::Repeated(id));
-        assert_eq!(memory.find(&peer(1), 7, 43), Known::Reused(id));
-        assert_eq!(memory.find(&peer(2), 7, 42), Known::New);
-        assert_eq!(memory.find(&peer(1), 8, 42), Known::New);
+        assert_eq!(memory.find(&peer(1), 7, 42, at(0)), Known::Repeated(id));
+        assert_eq!(memory.find(&peer(1), 7, 43, at(0)), Known::Reused(id));
+        assert_eq!(memory.find(&peer(2), 7, 42, at(0)), Known::New);
+        assert_eq!(memory.find(&peer(1), 8, 42, at(0)), Known::New);
     }
 
     #[test]
@@ -303,10 +340,11 @@ mod tests {
         remember(&mut memory, 1, Class::Confirmable, at(0));
         remember(&mut memory, 2, Class::NonConfirmable, at(0));
         remember(&mut memory, 3, Class::Kept, at(240));
-        assert!(matches!(memory.find(&peer(1), 1, 42), Known::Repeated(_)));
-        assert_eq!(memory.find(&peer(1), 2, 42), Known::New, "145 s are over");
+        assert!(matches!(memory.find(&peer(1), 1, 42, at(246)), Known::Repeated(_)));
+        assert!(matches!(memory.find(&peer(1), 1, 42, at(247)), Known::Expired(_)));
+        assert_eq!(memory.find(&peer(1), 2, 42, at(0)), Known::New, "145 s are over");
         remember(&mut memory, 4, Class::Kept, at(248));
-        assert_eq!(memory.find(&peer(1), 1, 42), Known::New, "247 s are over");
+        assert_eq!(memory.find(&peer(1), 1, 42, at(0)), Known::New, "247 s are over");
     }
 
     #[test]
@@ -320,7 +358,7 @@ mod tests {
         }
         assert_eq!(memory.len(), 10);
         assert_eq!(remember(&mut memory, 99, Class::Kept, at(1)), None);
-        assert!((5..15).all(|id| memory.find(&peer(1), id, 42) != Known::New));
+        assert!((5..15).all(|id| memory.find(&peer(1), id, 42, at(0)) != Known::New));
         assert!(remember(&mut memory, 99, Class::Kept, at(248)).is_some(), "the old ones are over");
     }
 
@@ -332,25 +370,25 @@ mod tests {
             memory.set_reply(id, Reply::Datagram(vec![0; 200].into()));
         }
         assert!(memory.bytes <= memory.limit);
-        assert_eq!(memory.find(&peer(1), 0, 42), Known::New);
-        assert!(matches!(memory.find(&peer(1), 3, 42), Known::Repeated(_)));
+        assert_eq!(memory.find(&peer(1), 0, 42, at(0)), Known::New);
+        assert!(matches!(memory.find(&peer(1), 3, 42, at(0)), Known::Repeated(_)));
     }
 
     #[test]
     fn a_replaced_entry_lives_as_long_as_its_successor() {
         let mut memory = memory(1 << 20);
         let first = remember(&mut memory, 1, Class::NonConfirmable, at(0)).expect("room");
-        let second = memory.replace(first, 43, Class::Kept, at(100));
+        let second = memory.replace(first, 43, Class::Kept, Account::VERIFIED, at(100));
         memory.set_reply(first, Reply::Datagram(vec![1].into()));
         assert!(matches!(memory.reply(second), Some(Reply::Silence)), "the old name is worth nothing");
         for second in 0..9 {
             remember(&mut memory, 100 + second, Class::Confirmable, at(240 + u64::from(second)));
         }
-        assert_eq!(memory.find(&peer(1), 1, 43), Known::Repeated(second));
+        assert_eq!(memory.find(&peer(1), 1, 43, at(346)), Known::Repeated(second));
         for second in 0..9 {
             remember(&mut memory, 200 + second, Class::Confirmable, at(350 + u64::from(second)));
         }
-        assert_eq!(memory.find(&peer(1), 1, 43), Known::New);
+        assert_eq!(memory.find(&peer(1), 1, 43, at(0)), Known::New);
     }
 
     #[test]
@@ -365,5 +403,53 @@ mod tests {
         }
         assert_eq!(memory.len(), 400);
         assert_eq!(memory.bytes, 400 * ENTRY_BYTES);
+    }
+
+    #[test]
+    fn one_peer_has_at_most_one_entry_for_each_message_id() {
+        // The quota per source: 65 536 Message IDs, whatever the peer sends (R-DED-09).
+        let mut memory = memory(64 << 20);
+        for round in 0..2 {
+            for message_id in 0..=u16::MAX {
+                let digest = u64::from(message_id) + round;
+                match memory.find(&peer(1), message_id, digest, at(round)) {
+                    Known::New => {
+                        memory.remember(
+                            peer(1),
+                            message_id,
+                            digest,
+                            Class::Kept,
+                            Account::VERIFIED,
+                            at(round),
+                        );
+                    }
+                    Known::Reused(id) => {
+                        memory.replace(id, digest, Class::Kept, Account::VERIFIED, at(round));
+                    }
+                    Known::Repeated(_) | Known::Expired(_) => panic!("neither repeated nor expired"),
+                }
+            }
+            assert_eq!(memory.len(), 65_536);
+        }
+        assert!(memory.remember(peer(2), 1, 1, Class::Kept, Account::VERIFIED, at(1)).0.is_some());
+    }
+
+    #[test]
+    fn replies_to_what_was_open_when_it_ran_full_are_kept_and_nothing_new_is_taken() {
+        let mut memory = memory(4 * ENTRY_BYTES);
+        let open: Vec<_> = (0..4).filter_map(|id| remember(&mut memory, id, Class::Kept, at(0))).collect();
+        assert_eq!(open.len(), 4);
+        for id in open {
+            memory.set_reply(id, Reply::Datagram(vec![0; 100].into()));
+            assert!(matches!(memory.reply(id), Some(Reply::Datagram(_))));
+        }
+        assert_eq!(memory.bytes, 4 * ENTRY_BYTES + 4 * 116);
+        assert_eq!(remember(&mut memory, 9, Class::NonConfirmable, at(1)), None);
+        assert_eq!(remember(&mut memory, 9, Class::Confirmable, at(1)), None);
+    }
+
+    #[test]
+    fn an_entry_takes_112_bytes() {
+        assert_eq!(size_of::<Entry>(), 112);
     }
 }

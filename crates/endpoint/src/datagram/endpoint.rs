@@ -1,22 +1,24 @@
 //! One end of a hop with all its peers.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 
-use coapway_message::{Code, Datagram, ExchangeId, Failure, Malformed, MessageType, datagram};
+use coapway_message::{Code, Datagram, Failure, Malformed, MessageType};
 use coapway_time::{Instant, Timers};
-use hashbrown::HashMap;
 
+use super::by_message_id::ByMessageId;
 use super::duplicates::Duplicates;
 use super::message_id::MessageIds;
 use super::outbox::{Outbox, Transmit};
 use super::pending::{Deadline, Pending};
-use super::retransmission::{Kind, Transmission};
+use super::preserved::PreservedTokens;
+use super::retransmission::Transmission;
 use super::slots::Slots;
+use super::turns::Turns;
 use crate::event::{Counters, Event, Gate, Received};
 use crate::matching::Tokens;
 use crate::parameters::EndpointParameters;
-use crate::peer::Peer;
-use crate::trace::Copy;
+use crate::peer::{Local, Peer};
 
 /// Where an endpoint's chance comes from: fixed in a simulation, from the operating system in
 /// production.
@@ -74,7 +76,11 @@ pub struct Endpoint {
     pub(super) pending: Slots<Pending>,
     /// Messages of ours under way.
     pub(super) transmissions: Slots<Transmission>,
-    pub(super) by_message_id: HashMap<(Peer, u16), ExchangeId, ahash::RandomState>,
+    pub(super) by_message_id: ByMessageId,
+    /// Separate responses and whose turn it is.
+    pub(super) turns: Turns,
+    /// Tokens of the caller's.
+    pub(super) preserved: PreservedTokens,
     /// The datagram of each transmission, by slot; the buffers stay with the slot.
     pub(super) datagrams: Vec<Vec<u8>>,
     pub(super) timers: Timers<Deadline>,
@@ -102,7 +108,9 @@ impl Endpoint {
             ),
             pending: Slots::new(),
             transmissions: Slots::new(),
-            by_message_id: HashMap::with_hasher(seed.part(3).hasher()),
+            by_message_id: ByMessageId::new(seed.part(3).hasher()),
+            turns: Turns::new(seed.part(4).hasher()),
+            preserved: PreservedTokens::new(seed.part(5).hasher()),
             datagrams: Vec::new(),
             timers: Timers::new(),
             outbox: Outbox::default(),
@@ -127,9 +135,19 @@ impl Endpoint {
         self.pending.len()
     }
 
-    /// Messages of ours under way.
+    /// Messages of ours under way, and separate responses that wait for their turn.
     pub fn outstanding(&self) -> usize {
-        self.transmissions.len()
+        self.transmissions.len() + self.turns.waiting()
+    }
+
+    /// Separate responses that wait for their turn.
+    pub fn waiting_responses(&self) -> usize {
+        self.turns.waiting()
+    }
+
+    /// Tokens of the caller's that are in use or rest.
+    pub fn preserved_tokens(&self) -> usize {
+        self.preserved.len()
     }
 
     /// Messages of peers that are remembered.
@@ -147,7 +165,7 @@ impl Endpoint {
     /// `gate` is asked only about a request that would be new, before anything is remembered. Repeats
     /// are answered from memory.
     /// Shape:  what is returned borrows from `bytes`; everything else is told by events.
-    /// Source: RFC 7252 §4.2, §4.3, §5.2, §5.3.2.
+    /// Source: RFC 7252 §4.2, §4.3, §5.2, §5.3.2, §8.1.
     pub fn handle_datagram<'d>(
         &mut self,
         peer: Peer,
@@ -155,6 +173,10 @@ impl Endpoint {
         now: Instant,
         gate: impl FnOnce() -> Gate,
     ) -> Received<'d> {
+        if is_group(&peer.local) {
+            self.counters.group += 1;
+            return Received::Nothing;
+        }
         let datagram = match Datagram::parse(bytes) {
             Ok(datagram) => datagram,
             Err(malformed) => {
@@ -212,28 +234,6 @@ impl Endpoint {
         }
     }
 
-    /// An ICMP error came back for a datagram to `peer`; `quoted` is the start of that datagram.
-    ///
-    /// Only a quotation with the Message ID and, for a request, the token of a message under way
-    /// counts: ICMP is not authenticated (RFC 7252 §4.2, RFC 8085 §5.2).
-    pub fn handle_unreachable(&mut self, peer: Peer, quoted: &[u8], failure: Failure, now: Instant) {
-        let (message_id, token) = match Datagram::parse(quoted) {
-            Ok(datagram) => (datagram.message_id, Some(datagram.token)),
-            Err(Malformed::Format { message_id, token, .. }) => (message_id, token),
-            Err(Malformed::Ignored) => return,
-        };
-        let Some(&exchange) = self.by_message_id.get(&(peer, message_id)) else { return };
-        let Some(transmission) = self.transmissions.get(exchange) else { return };
-        let ours = match transmission.kind {
-            Kind::Request => token == Some(transmission.trace.token.as_bytes()),
-            Kind::Response(_) => true,
-            Kind::Ping => quoted == datagram::empty(MessageType::Confirmable, message_id),
-        };
-        if ours {
-            self.fail(exchange, failure, now);
-        }
-    }
-
     /// Lets everything happen whose time has come at `now`.
     ///
     /// After a late wake that may be a copy of every message under way. They leave in portions, so
@@ -245,6 +245,7 @@ impl Endpoint {
             match deadline {
                 Deadline::Acknowledge(exchange) => self.acknowledge_early(exchange),
                 Deadline::Transmission(exchange) => self.wait_is_over(exchange, now),
+                Deadline::Turn(waiting) => self.turn_did_not_come(waiting, now),
             }
         }
     }
@@ -269,154 +270,35 @@ impl Endpoint {
         self.outbox.poll()
     }
 
-    /// The first wait is drawn, the first copy leaves, the message is known by its Message ID.
-    pub(super) fn start(&mut self, exchange: ExchangeId, now: Instant) {
-        let Some(transmission) = self.transmissions.get_mut(exchange) else { return };
-        let peer = transmission.trace.peer;
-        let schedule = transmission.schedule;
-        let confirmable = transmission.trace.confirmable;
-        let timeout =
-            if confirmable { transmission.schedule.first_wait(&mut self.random) } else { schedule.timeout };
-        transmission.first_wait = timeout;
-        transmission.trace.copies.push(Copy { sent: now, timeout });
-        let wake = if confirmable { schedule.deadline.min(now + timeout) } else { schedule.deadline };
-        transmission.timer = Some(self.timers.insert(wake, Deadline::Transmission(exchange)));
-        let message_id = transmission.trace.message_id;
-        self.by_message_id.insert((peer, message_id), exchange);
-        if let Some(bytes) = self.datagrams.get(exchange.slot as usize) {
-            transmission.trace.bytes = bytes.len() as u32;
-            self.outbox.push(peer, bytes);
-        }
-    }
-
-    /// The wait after a copy is over: another copy, or the end.
-    fn wait_is_over(&mut self, exchange: ExchangeId, now: Instant) {
-        let Some(transmission) = self.transmissions.get_mut(exchange) else { return };
-        transmission.timer = None;
-        let schedule = transmission.schedule;
-        if now >= schedule.deadline {
-            self.fail(exchange, Failure::TimedOut, now);
-            return;
-        }
-        let mut wake = schedule.deadline;
-        if !transmission.acknowledged && transmission.trace.confirmable {
-            let copies = transmission.trace.copies.len() as u32;
-            let ran_out = transmission.trace.copies.last().map_or(schedule.timeout, |copy| copy.timeout);
-            let first_sent = transmission.trace.copies.first().map_or(now, |copy| copy.sent);
-            let may_leave = copies <= schedule.max_retransmit
-                && now <= first_sent + schedule.latest_offset()
-                && now <= schedule.last_copy_before;
-            if may_leave {
-                let timeout = schedule.wait(transmission.first_wait, copies + 1, &mut self.random);
-                transmission.trace.copies.push(Copy { sent: now, timeout });
-                wake = wake.min(now + timeout);
-                self.counters.retransmissions += 1;
-                if let Some(bytes) = self.datagrams.get(exchange.slot as usize) {
-                    self.outbox.push(transmission.trace.peer, bytes);
-                }
-            }
-            if transmission.kind == Kind::Request {
-                let copies = transmission.trace.copies.len() as u32;
-                self.events.push_back(Event::Retransmitted { exchange, copies, timeout: ran_out });
-            }
-        }
-        transmission.timer = Some(self.timers.insert(wake, Deadline::Transmission(exchange)));
-    }
-
-    fn handle_acknowledgement(&mut self, peer: Peer, message_id: u16, now: Instant) {
-        let Some(&exchange) = self.by_message_id.get(&(peer, message_id)) else {
-            self.counters.unexpected += 1;
-            return;
-        };
-        self.acknowledged(exchange, now);
-    }
-
-    /// An Acknowledgement that carries no response of interest.
-    pub(super) fn acknowledged(&mut self, exchange: ExchangeId, now: Instant) {
-        let Some(transmission) = self.transmissions.get_mut(exchange) else { return };
-        match transmission.kind {
-            Kind::Request => {
-                transmission.trace.acks += 1;
-                if transmission.acknowledged || !transmission.trace.confirmable {
-                    return;
-                }
-                transmission.acknowledged = true;
-                transmission.trace.first_ack = Some(now);
-                let round_trip = transmission.trace.exact_round_trip();
-                if let Some(timer) = transmission.timer.take() {
-                    self.timers.cancel(timer);
-                }
-                let deadline = transmission.schedule.deadline;
-                transmission.timer = Some(self.timers.insert(deadline, Deadline::Transmission(exchange)));
-                self.events.push_back(Event::Acknowledged { exchange, round_trip });
-            }
-            Kind::Response(request) => self.delivered(exchange, request, Ok(())),
-            Kind::Ping => self.pong(exchange, now),
-        }
-    }
-
-    fn handle_reset(&mut self, peer: Peer, message_id: u16, now: Instant) {
-        let Some(&exchange) = self.by_message_id.get(&(peer, message_id)) else {
-            self.counters.unexpected += 1;
-            return;
-        };
-        match self.transmissions.get(exchange).map(|transmission| transmission.kind) {
-            Some(Kind::Ping) => self.pong(exchange, now),
-            Some(Kind::Request | Kind::Response(_)) => self.fail(exchange, Failure::Reset, now),
-            None => {}
-        }
-    }
-
-    fn pong(&mut self, exchange: ExchangeId, now: Instant) {
-        let Some(mut transmission) = self.take_transmission(exchange) else { return };
-        transmission.trace.first_ack = Some(now);
-        let round_trip = transmission.trace.exact_round_trip();
-        self.events.push_back(Event::Alive { exchange, round_trip });
-    }
-
-    pub(super) fn fail(&mut self, exchange: ExchangeId, failure: Failure, _now: Instant) {
-        let Some(transmission) = self.transmissions.get(exchange) else { return };
-        match transmission.kind {
-            Kind::Request | Kind::Ping => {
-                let Some(Transmission { trace, .. }) = self.take_transmission(exchange) else { return };
-                self.events.push_back(Event::Failed { exchange, failure, trace });
-            }
-            Kind::Response(request) => self.delivered(exchange, request, Err(failure)),
-        }
-    }
-
-    fn delivered(&mut self, exchange: ExchangeId, request: ExchangeId, outcome: Result<(), Failure>) {
-        let Some(transmission) = self.take_transmission(exchange) else { return };
-        let copies = transmission.trace.copies.len() as u32;
-        self.events.push_back(Event::Delivered { exchange: request, outcome, copies });
-    }
-
-    /// Ends a message of ours: its timer stops, its Message ID leads nowhere, its slot is free.
-    pub(super) fn take_transmission(&mut self, exchange: ExchangeId) -> Option<Transmission> {
-        let mut transmission = self.transmissions.remove(exchange)?;
-        if let Some(timer) = transmission.timer.take() {
-            self.timers.cancel(timer);
-        }
-        self.by_message_id.remove(&(transmission.trace.peer, transmission.trace.message_id));
-        if let Some(buffer) = self.datagrams.get_mut(exchange.slot as usize) {
-            buffer.clear();
-            buffer.shrink_to(KEPT_BUFFER);
-        }
-        Some(transmission)
-    }
-
     /// Panics when the tables contradict each other. For simulations, after each step.
     pub fn check_invariants(&self) {
+        let under_way = || self.transmissions.iter();
         assert_eq!(self.by_message_id.len(), self.transmissions.len(), "each message under way has its ID");
-        assert!(
-            self.timers.len() <= self.transmissions.len() + self.pending.len(),
-            "no timer without a message"
+        for transmission in under_way() {
+            assert!(transmission.timer.is_some(), "each message under way has a timer");
+        }
+        let acknowledgements = self.pending.iter().filter(|pending| pending.is_acknowledged_later());
+        assert_eq!(
+            self.timers.len(),
+            self.transmissions.len() + acknowledgements.count() + self.turns.waiting(),
+            "each timer has its message"
         );
+        self.turns.check_invariants(under_way().filter(|transmission| transmission.in_turn).count());
+        self.preserved.check_invariants(under_way().filter(|transmission| transmission.preserved).count());
+        self.duplicates.check_invariants();
     }
 }
 
 /// So many datagrams and events one wake brings.
 const AT_ONCE: usize = 256;
 
-/// A slot keeps this much of its buffer for the next message.
-const KEPT_BUFFER: usize = 256;
+/// Whether a datagram was sent to a multicast group or to everyone in the network: what a proxy says
+/// to that is nothing, not even a Reset (RFC 7252 §8.1, §8.2). An address of a network's own for
+/// broadcasts is known to the sockets' owner alone.
+fn is_group(local: &Local) -> bool {
+    match local.address {
+        None => false,
+        Some(IpAddr::V4(address)) => address.is_multicast() || address.is_broadcast(),
+        Some(IpAddr::V6(address)) => address.is_multicast(),
+    }
+}

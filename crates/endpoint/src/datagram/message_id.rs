@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use coapway_time::Instant;
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 
 use crate::parameters::EndpointParameters;
 use crate::peer::Peer;
@@ -13,6 +14,7 @@ use crate::peer::Peer;
 /// fewer IDs and take more memory: with 64, 1 024 of 65 536 IDs wait for their block.
 const BLOCKS: usize = 64;
 const BLOCK_SHIFT: u32 = 10;
+
 #[derive(Debug)]
 struct Space {
     /// The ID to use next, counted from `first`.
@@ -41,16 +43,17 @@ impl MessageIds {
     /// Takes the next Message ID towards `peer`, which then rests for `lifetime`.
     pub(super) fn take(&mut self, peer: Peer, lifetime: Duration, now: Instant) -> Option<u16> {
         self.forget_idle(now);
-        if !self.spaces.contains_key(&peer) {
-            if self.spaces.len() >= EndpointParameters::MOST_PEERS {
-                return None;
+        let is_full = self.spaces.len() >= EndpointParameters::MOST_PEERS;
+        let space = match self.spaces.entry(peer) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(_) if is_full => return None,
+            Entry::Vacant(vacant) => {
+                let idle_from = now + lifetime;
+                self.idle.push_back((idle_from, peer));
+                let first = self.random.u16(..);
+                vacant.insert(Space { offset: 0, first, free_from: Vec::new(), idle_from })
             }
-            let first = self.random.u16(..);
-            let space = Space { offset: 0, first, free_from: Vec::new(), idle_from: now + lifetime };
-            self.idle.push_back((space.idle_from, peer));
-            self.spaces.insert(peer, space);
-        }
-        let space = self.spaces.get_mut(&peer)?;
+        };
         if !space.next_is_free(now) {
             return None;
         }

@@ -13,6 +13,8 @@ pub(super) enum Deadline {
     Acknowledge(ExchangeId),
     /// The wait of this message of ours is over.
     Transmission(ExchangeId),
+    /// This separate response has waited for its turn long enough.
+    Turn(ExchangeId),
 }
 
 /// How a request can be answered now.
@@ -33,5 +35,14 @@ pub(super) struct Pending {
     pub(super) message_id: u16,
     pub(super) token: Token,
     pub(super) entry: EntryId,
+    /// Whether the address it came from is believed.
+    pub(super) verified: bool,
     pub(super) answerable: Answerable,
+}
+
+impl Pending {
+    /// Whether a timer waits to acknowledge it.
+    pub(super) const fn is_acknowledged_later(&self) -> bool {
+        matches!(self.answerable, Answerable::Piggybacked(_))
+    }
 }

@@ -2,9 +2,9 @@
 
 use coapway_message::{Content, Datagram, ExchangeId, MessageType, OptionNumber, Token, datagram};
 use coapway_time::Instant;
-use smallvec::SmallVec;
 
 use super::endpoint::Endpoint;
+use super::preserved::Preserved;
 use super::retransmission::{Kind, Schedule, Transmission};
 use crate::event::{Received, Refused};
 use crate::peer::Peer;
@@ -15,7 +15,8 @@ impl Endpoint {
     ///
     /// The caller keeps the returned name and sees it again in exactly one of
     /// [`Received::Response`] and [`crate::Event::Failed`], unless it cancels the exchange.
-    /// Shape:  `content` is a request; Message ID and token are chosen here.
+    /// Shape:  `content` is a request; the Message ID is chosen here, and so is the token unless one
+    ///         is given that [`Endpoint::is_token_free`]. The [`Trace`] says which it is.
     /// Units:  the schedule's instants are of the same clock as `now`.
     /// Errors: [`Refused::MessageIds`]; nothing was sent.
     /// Source: RFC 7252 §4.2, §4.3, §5.3.1.
@@ -28,12 +29,24 @@ impl Endpoint {
         schedule: Schedule,
         now: Instant,
     ) -> Result<ExchangeId, Refused> {
-        let _ = token;
+        let preserved = token.filter(|token| self.is_token_free(&peer, token, now));
         let message_type = if confirmable { MessageType::Confirmable } else { MessageType::NonConfirmable };
-        let (exchange, message_id, token) =
+        let (exchange, message_id) =
             self.begin(peer, Kind::Request, confirmable, schedule, now).ok_or(Refused::MessageIds)?;
+        let token = match preserved {
+            Some(token) => Token::new(token),
+            None => Token::new(&self.tokens.token(exchange)),
+        };
         let buffer = &mut self.datagrams[exchange.slot as usize];
-        datagram::encode(buffer, message_type, message_id, &token, content);
+        datagram::encode(buffer, message_type, message_id, token.as_bytes(), content);
+        if preserved.is_some() {
+            self.counters.preserved_tokens += 1;
+            self.preserved.take(peer, &token, exchange, schedule.deadline, now);
+        }
+        if let Some(transmission) = self.transmissions.get_mut(exchange) {
+            transmission.preserved = preserved.is_some();
+            transmission.trace.token = token;
+        }
         self.start(exchange, now);
         Ok(exchange)
     }
@@ -42,7 +55,7 @@ impl Endpoint {
     ///
     /// Ends in [`crate::Event::Alive`] or [`crate::Event::Failed`]. Source: RFC 7252 §4.3.
     pub fn send_ping(&mut self, peer: Peer, schedule: Schedule, now: Instant) -> Result<ExchangeId, Refused> {
-        let (exchange, message_id, _) =
+        let (exchange, message_id) =
             self.begin(peer, Kind::Ping, true, schedule, now).ok_or(Refused::MessageIds)?;
         let buffer = &mut self.datagrams[exchange.slot as usize];
         buffer.extend_from_slice(&datagram::empty(MessageType::Confirmable, message_id));
@@ -62,10 +75,14 @@ impl Endpoint {
     }
 
     /// Whether a request to `peer` may carry this token of the caller's: 4 to 8 bytes, neither in use
-    /// nor resting after use, and none that stands for an exchange of ours.
+    /// nor resting after use, and none that stands or stood for an exchange of ours.
+    ///
+    /// Source: R-USR-07.
     pub fn is_token_free(&self, peer: &Peer, token: &[u8], now: Instant) -> bool {
-        let _ = (peer, token, now);
-        false
+        self.preserved.is_free(peer, token, now)
+            && self.tokens.exchange(token).is_none_or(|exchange| {
+                self.transmissions.get(exchange).is_none() && !self.transmissions.is_over(exchange)
+            })
     }
 
     /// The content of a request of ours under way.
@@ -82,48 +99,18 @@ impl Endpoint {
         self.transmissions.get(exchange).map(|transmission| &transmission.trace)
     }
 
-    /// Takes a Message ID and a slot for a message of ours; its buffer is empty.
-    pub(super) fn begin(
-        &mut self,
-        peer: Peer,
-        kind: Kind,
-        confirmable: bool,
-        schedule: Schedule,
-        now: Instant,
-    ) -> Option<(ExchangeId, u16, [u8; 8])> {
-        let message_id = self.message_ids.take(peer, schedule.lifetime, now)?;
-        let token = self.tokens.token(self.transmissions.next_id());
-        let trace = Trace {
-            peer,
-            message_id,
-            token: Token::new(&token),
-            confirmable,
-            copies: SmallVec::new(),
-            first_ack: None,
-            acks: 0,
-            answer: None,
-            bytes: 0,
-        };
-        let transmission = Transmission {
-            kind,
-            schedule,
-            first_wait: schedule.timeout,
-            timer: None,
-            acknowledged: false,
-            trace,
-        };
-        let exchange = self.transmissions.insert(transmission);
-        if self.datagrams.len() <= exchange.slot as usize {
-            self.datagrams.resize_with(exchange.slot as usize + 1, Vec::new);
-        }
-        Some((exchange, message_id, token))
-    }
-
     /// The request under way to `peer` that this token belongs to.
     pub(super) fn live_request(&self, peer: Peer, token: &[u8]) -> Option<ExchangeId> {
+        match self.preserved.find(&peer, token) {
+            Some(Preserved::Live(exchange)) => return Some(exchange),
+            Some(Preserved::Resting) => return None,
+            None => {}
+        }
         let exchange = self.tokens.exchange(token)?;
         let transmission = self.transmissions.get(exchange)?;
-        (transmission.kind == Kind::Request && transmission.trace.peer == peer).then_some(exchange)
+        let ours =
+            transmission.kind == Kind::Request && transmission.trace.peer == peer && !transmission.preserved;
+        ours.then_some(exchange)
     }
 
     pub(super) fn handle_response<'d>(
@@ -170,13 +157,14 @@ impl Endpoint {
         let &Datagram { message_type, message_id, token, content } = datagram;
         if message_type == MessageType::Acknowledgement {
             // RFC 7252 §5.2.2: any Acknowledgement ends a separate response, whatever it carries.
-            match self.by_message_id.get(&(peer, message_id)) {
-                Some(&exchange) if self.is_response(exchange) => self.acknowledged(exchange, now),
+            match self.by_message_id.get(peer, message_id) {
+                Some(exchange) if self.is_response(exchange) => self.acknowledged(exchange, now),
                 _ => self.counters.unexpected += 1,
             }
             return;
         }
-        let over = self.tokens.exchange(token).is_some_and(|exchange| self.transmissions.is_over(exchange));
+        let over = self.preserved.find(&peer, token).is_some()
+            || self.tokens.exchange(token).is_some_and(|exchange| self.transmissions.is_over(exchange));
         let notification = content.options.first(OptionNumber::OBSERVE).is_some();
         if over {
             self.counters.late += 1;

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use coapway_message::ExchangeId;
 use coapway_time::{Instant, TimerId};
 
+use super::duplicates::EntryId;
 use crate::parameters::TransmissionParameters;
 use crate::trace::Trace;
 
@@ -44,6 +46,21 @@ impl Schedule {
             last_copy_before: deadline,
             deadline,
             lifetime: parameters.exchange_lifetime(),
+        }
+    }
+
+    /// A separate response: copies spread over `max_wait`, the last at four fifths of it. Clients
+    /// remember it for the protocol's own span, so that none leaves later than that.
+    pub(super) fn of_response(parameters: &TransmissionParameters, max_wait: Duration, now: Instant) -> Self {
+        let relied_on = TransmissionParameters::default().max_transmit_span();
+        let span = parameters.max_transmit_span().max(max_wait.min(relied_on));
+        Self {
+            span,
+            stretch: max_wait.mul_f64(0.8).min(span.div_f64(1.0 + parameters.retry_jitter)),
+            deadline: now + max_wait,
+            last_copy_before: now + max_wait,
+            lifetime: parameters.exchange_lifetime() + max_wait,
+            ..Self::new(parameters, now)
         }
     }
 
@@ -95,10 +112,19 @@ impl Schedule {
 pub(super) enum Kind {
     /// A request.
     Request,
-    /// The separate response to this request.
-    Response(coapway_message::ExchangeId),
+    /// A separate response.
+    Response(Answered),
     /// An Empty Confirmable message.
     Ping,
+}
+
+/// The request that a separate response answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Answered {
+    pub(super) request: ExchangeId,
+    pub(super) entry: EntryId,
+    /// Whether the address it came from is believed.
+    pub(super) verified: bool,
 }
 
 /// A message of ours under way.
@@ -109,7 +135,23 @@ pub(super) struct Transmission {
     pub(super) first_wait: Duration,
     pub(super) timer: Option<TimerId>,
     pub(super) acknowledged: bool,
+    /// Whether it counts against the window towards its peer.
+    pub(super) in_turn: bool,
+    /// Whether its token is one of the caller's.
+    pub(super) preserved: bool,
     pub(super) trace: Trace,
+}
+
+impl Transmission {
+    /// Whether a further copy may leave at `now`: not sooner than the shortest timeout after the last,
+    /// not outside the span (RFC 7252 §4.2).
+    pub(super) fn may_leave_at(&self, now: Instant) -> bool {
+        let copies = &self.trace.copies;
+        now < self.schedule.deadline
+            && now <= self.schedule.last_copy_before
+            && copies.last().is_none_or(|last| last.sent + self.schedule.timeout <= now)
+            && copies.first().is_none_or(|first| now <= first.sent + self.schedule.latest_offset())
+    }
 }
 
 #[cfg(test)]

@@ -1,45 +1,71 @@
 //! The learned timeout towards one origin.
 
-use std::collections::VecDeque;
+mod estimate;
+mod samples;
+
 use std::time::Duration;
 
 use coapway_time::Instant;
 
-use crate::parameters::{Estimator, RtoParameters};
+use self::estimate::Estimate;
+use self::samples::Samples;
+use crate::parameters::RtoParameters;
+
+/// A held timeout is not doubled past this (RFC 6298 §2.5).
+const LONGEST_HELD: Duration = Duration::from_secs(60);
 
 /// Round-trip times of one origin and the timeout they give.
 ///
-/// State:   the last `window` exact samples, sorted beside their order of arrival; a backed-off
-///          timeout that is held until an exact sample comes.
-/// Formula: clamp(P95 · factor, floor, cap), nearest rank; `initial` while there is no sample.
-/// Bounds:  the cap never lies under the quantile itself (R-USR-18); a held timeout leaves room for
-///          three copies in the wait it is asked for.
-/// Ageing:  a sample counts for 15 minutes (R-USR-20).
-/// Fails:   the quantile is fed by clean exchanges only, so it is truncated at its own timeout.
+/// Samples: exact ones only, of exchanges with one copy (Karn; R-USR-17): the last `window` of them,
+///          for 15 minutes (R-USR-20).
+/// Base:    what the configured estimator makes of them.
+/// Back-off: a timeout that ran out is doubled and held for the exchanges to come, until an exact
+///          sample comes or the origin was left alone for as long as a sample counts. It leaves room
+///          for three copies in the wait it is asked for.
 #[derive(Clone, Debug)]
 pub struct RoundTrip {
     parameters: RtoParameters,
     initial: Duration,
-    samples: VecDeque<(Instant, Duration)>,
-    sorted: Vec<Duration>,
+    samples: Samples,
+    estimate: Estimate,
     held: Option<Duration>,
-    exact: u64,
+    /// When a timeout was asked for last.
+    asked: Instant,
 }
 
 impl RoundTrip {
     /// Without samples the timeout is `initial`, which is ACK_TIMEOUT.
     pub fn new(parameters: RtoParameters, initial: Duration) -> Self {
-        Self { parameters, initial, samples: VecDeque::new(), sorted: Vec::new(), held: None, exact: 0 }
+        Self {
+            parameters,
+            initial,
+            samples: Samples::default(),
+            estimate: Estimate::new(parameters.estimator),
+            held: None,
+            asked: Instant::ZERO,
+        }
     }
 
     /// Takes over changed parameters and keeps the samples.
     pub fn set_parameters(&mut self, parameters: RtoParameters, initial: Duration) {
         (self.parameters, self.initial) = (parameters, initial);
+        if !self.estimate.is(parameters.estimator) {
+            self.estimate = Estimate::new(parameters.estimator);
+            if !self.samples.is_empty() {
+                self.estimate.learn(&self.samples);
+            }
+        }
     }
 
     /// The first timeout of an exchange that starts now and may last `wait`.
     pub fn timeout(&mut self, wait: Duration, now: Instant) -> Duration {
-        self.age(now);
+        if self.samples.forget(RtoParameters::SAMPLE_AGE, now) {
+            self.estimate.forget();
+        }
+        if now.since(self.asked) > RtoParameters::SAMPLE_AGE {
+            self.held = None;
+        }
+        self.asked = now;
         let base = self.base();
         match self.held {
             // Copies at 0, T and 3 T: the third leaves at two thirds of the wait at the latest.
@@ -49,41 +75,27 @@ impl RoundTrip {
     }
 
     fn base(&self) -> Duration {
-        let RtoParameters { estimator, factor, cap, floor, .. } = self.parameters;
-        match (estimator, self.quantile()) {
-            (Estimator::Fixed, _) | (Estimator::P95, None) => self.initial,
-            (Estimator::P95, Some(quantile)) => {
-                quantile.mul_f64(factor).min(cap.max(quantile.mul_f64(1.1))).max(floor)
-            }
-        }
+        self.estimate.timeout(&self.samples, &self.parameters, self.initial)
     }
 
     /// The quantile of the samples, nearest rank.
     pub fn quantile(&self) -> Option<Duration> {
-        let rank = (self.parameters.quantile * self.sorted.len() as f64 - 1e-9).ceil() as usize;
-        self.sorted.get(rank.max(1) - 1).copied()
+        self.samples.quantile(self.parameters.quantile)
     }
 
     /// The smallest sample in the window.
     pub fn minimum(&self) -> Option<Duration> {
-        self.sorted.first().copied()
+        self.samples.minimum()
     }
 
     /// The newest sample.
     pub fn last(&self) -> Option<Duration> {
-        self.samples.back().map(|&(_, sample)| sample)
-    }
-
-    /// Whether the learned quantile lies above the configured cap: the first timeout is then longer
-    /// than the operator meant (R-USR-18).
-    pub fn cap_is_exceeded(&self) -> bool {
-        self.parameters.estimator == Estimator::P95
-            && self.quantile().is_some_and(|quantile| quantile > self.parameters.cap)
+        self.samples.last()
     }
 
     /// How many exact samples there ever were.
     pub const fn exact_samples(&self) -> u64 {
-        self.exact
+        self.samples.ever()
     }
 
     /// How many samples count now.
@@ -96,17 +108,18 @@ impl RoundTrip {
         self.samples.is_empty()
     }
 
+    /// Whether what was learned lies above the configured cap: the path is slower than the operator
+    /// allowed for, which is worth an alert. The timeout follows the path all the same (R-USR-18).
+    pub fn cap_is_exceeded(&self) -> bool {
+        self.estimate.exceeds_cap(&self.samples, &self.parameters)
+    }
+
     /// An exact sample: the time from sending a Confirmable message, sent once, to its
     /// Acknowledgement. It ends a held back-off.
     pub fn sample(&mut self, sample: Duration, now: Instant) {
         self.held = None;
-        self.exact += 1;
-        while self.samples.len() >= self.parameters.window.max(1) {
-            self.drop_oldest();
-        }
-        let place = self.sorted.partition_point(|other| *other <= sample);
-        self.sorted.insert(place, sample);
-        self.samples.push_back((now, sample));
+        self.samples.push(sample, self.parameters.window, now);
+        self.estimate.learn(&self.samples);
     }
 
     /// A wait of `used` ran out. The doubled value is held for the exchanges to come, once for
@@ -115,26 +128,15 @@ impl RoundTrip {
     pub fn timed_out(&mut self, used: Duration) {
         let current = self.held.unwrap_or_else(|| self.base());
         if current >= used.mul_f64(0.5) && current <= used * 2 {
-            self.held = Some((used * 2).max(current).min(Duration::from_secs(60)));
+            self.held = Some((used * 2).max(current).min(LONGEST_HELD));
         }
-    }
-
-    fn age(&mut self, now: Instant) {
-        while self.samples.front().is_some_and(|&(at, _)| now.since(at) > RtoParameters::SAMPLE_AGE) {
-            self.drop_oldest();
-        }
-    }
-
-    fn drop_oldest(&mut self) {
-        let Some((_, sample)) = self.samples.pop_front() else { return };
-        let place = self.sorted.partition_point(|other| *other < sample);
-        self.sorted.remove(place);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parameters::Estimator;
 
     const WAIT: Duration = Duration::from_secs(93);
 
@@ -209,5 +211,100 @@ mod tests {
         }
         let timeout = round_trip.timeout(Duration::from_secs(30), Instant::ZERO);
         assert!(timeout * 3 * 3 / 2 <= Duration::from_secs(31), "{timeout:?}");
+    }
+
+    #[test]
+    fn a_held_back_off_ends_when_the_origin_was_left_alone() {
+        let mut round_trip = round_trip();
+        let start = Duration::from_secs(2);
+        round_trip.timed_out(round_trip.clone().timeout(WAIT, Instant::ZERO));
+        let busy = Instant::ZERO + Duration::from_secs(900);
+        assert_eq!(round_trip.timeout(WAIT, busy), start * 2);
+        assert_eq!(round_trip.timeout(WAIT, busy + Duration::from_secs(901)), start);
+    }
+
+    #[test]
+    fn an_alert_is_due_when_the_path_is_slower_than_the_cap() {
+        assert!(!round_trip().cap_is_exceeded());
+        assert!(!fed([10_000; 50]).cap_is_exceeded());
+        assert!(fed([10_001; 50]).cap_is_exceeded());
+        let mut fixed = fed([12_000; 50]);
+        let parameters = RtoParameters { estimator: Estimator::Fixed, ..RtoParameters::default() };
+        fixed.set_parameters(parameters, Duration::from_secs(2));
+        assert!(!fixed.cap_is_exceeded(), "nothing is capped");
+        assert_eq!(fixed.timeout(WAIT, Instant::ZERO), Duration::from_secs(2));
+    }
+
+    #[test]
+    fn a_constant_path_beyond_the_cap_is_learned_and_no_longer_sent_twice() {
+        // 12 s of round trip and a wait of 60 s: nothing is exact until the timeout has grown past it.
+        let (path, wait) = (Duration::from_secs(12), Duration::from_secs(60));
+        let mut round_trip = round_trip();
+        let mut clean = 0;
+        for exchange in 0..10u32 {
+            let now = Instant::ZERO + exchange * Duration::from_secs(20);
+            let timeout = round_trip.timeout(wait, now);
+            if timeout > path {
+                round_trip.sample(path, now + path);
+                clean += 1;
+                continue;
+            }
+            let mut used = timeout;
+            let mut elapsed = used;
+            while elapsed < path {
+                round_trip.timed_out(used);
+                used *= 2;
+                elapsed += used;
+            }
+        }
+        assert!(clean >= 7, "{clean} of 10");
+        assert!(round_trip.timeout(wait, Instant::ZERO + Duration::from_secs(200)) > path);
+        assert!(round_trip.cap_is_exceeded());
+    }
+
+    #[test]
+    fn ambiguous_exchanges_neither_shrink_nor_stretch_what_was_learned() {
+        // 30 exact samples of 50 ms, then exchanges whose second copy is answered after 5 ms.
+        let mut round_trip = fed([50; 30]);
+        for _ in 0..30 {
+            let used = round_trip.timeout(Duration::from_secs(30), Instant::ZERO);
+            assert!(used >= RtoParameters::default().floor);
+            round_trip.timed_out(used);
+            assert_eq!(round_trip.quantile(), Some(Duration::from_millis(50)));
+            assert_eq!(round_trip.exact_samples(), 30);
+        }
+        let held = round_trip.timeout(Duration::from_secs(30), Instant::ZERO);
+        assert!(held <= Duration::from_secs(7), "{held:?} leaves no room for three copies");
+        round_trip.sample(Duration::from_millis(50), Instant::ZERO);
+        assert_eq!(round_trip.timeout(WAIT, Instant::ZERO), Duration::from_millis(200));
+    }
+
+    #[test]
+    fn each_origin_has_the_timeout_of_its_own_path() {
+        // 20 ms with 10 % loss beside 1.5 s without.
+        let mut random = fastrand::Rng::with_seed(7);
+        let (mut near, mut far) = (round_trip(), round_trip());
+        let mut needless = 0;
+        for exchange in 0..100u32 {
+            let now = Instant::ZERO + exchange * Duration::from_millis(500);
+            let used = near.timeout(WAIT, now);
+            if exchange >= 20 {
+                assert!(used >= Duration::from_millis(200) && used < Duration::from_secs(2), "{used:?}");
+            }
+            if random.f64() < 0.1 {
+                near.timed_out(used);
+            } else {
+                near.sample(Duration::from_millis(20), now);
+            }
+            let path = Duration::from_millis(1400 + random.u64(..200));
+            needless += u32::from(far.timeout(WAIT, now) < path);
+            far.sample(path, now);
+        }
+        assert!(needless < 3, "{needless} needless copies");
+        let later = Instant::ZERO + Duration::from_secs(50 + 901);
+        assert_eq!(
+            (near.timeout(WAIT, later), far.timeout(WAIT, later)),
+            (Duration::from_secs(2), Duration::from_secs(2))
+        );
     }
 }

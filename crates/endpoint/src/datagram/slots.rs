@@ -59,6 +59,11 @@ impl<T> Slots<T> {
         Some(value)
     }
 
+    /// What is in the places.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.places.iter().filter_map(|(_, value)| value.as_ref())
+    }
+
     /// Whether `id` was given out once and is over.
     pub(super) fn is_over(&self, id: ExchangeId) -> bool {
         self.places.get(id.slot as usize).is_some_and(|&(generation, _)| id.generation < generation)

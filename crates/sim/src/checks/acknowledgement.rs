@@ -1,5 +1,6 @@
 //! Each copy of a Confirmable message that reached the proxy gets an Acknowledgement or a Reset with
-//! its Message ID within `early_ack_after` (R-MSG-01, R-USR-23).
+//! its Message ID within `early_ack_after` (R-MSG-01, R-USR-23), unless it was dropped, and counted,
+//! because its client is too fast.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use coapway_time::Instant;
 
 use super::Rules;
+use crate::sockets::LISTENER;
 
 /// Version 1, type CON, at least a header.
 fn confirmable_id(bytes: &[u8]) -> Option<u16> {
@@ -32,12 +34,21 @@ pub(super) struct Acknowledgement {
     stalled_until: Instant,
     /// By peer, our socket and Message ID: when the first copy that is still waiting came.
     waiting: BTreeMap<(SocketAddr, SocketAddr, u16), Instant>,
+    /// Whether a request may have been dropped because its client is too fast.
+    limits_clients: bool,
+    perhaps_dropped: Vec<String>,
 }
 
 impl Acknowledgement {
     pub(super) fn new(rules: &Rules) -> Self {
-        let waiting = BTreeMap::new();
-        Self { within: rules.early_ack_after, slack: rules.slack, stalled_until: Instant::ZERO, waiting }
+        Self {
+            within: rules.early_ack_after,
+            slack: rules.slack,
+            stalled_until: Instant::ZERO,
+            waiting: BTreeMap::new(),
+            limits_clients: rules.limits_clients,
+            perhaps_dropped: Vec::new(),
+        }
     }
 
     pub(super) fn stalled(&mut self, until: Instant) {
@@ -63,6 +74,17 @@ impl Acknowledgement {
             .find(|&(_, &since)| now > (since + self.within).max(self.stalled_until) + self.slack);
         let Some((&(from, to, id), &since)) = overdue else { return Ok(()) };
         self.waiting.remove(&(from, to, id));
-        Err(format!("CON MID={id} from {from} came at {since} and was not acknowledged in time"))
+        let what = format!("CON MID={id} from {from} came at {since} and was not acknowledged in time");
+        if self.limits_clients && to == LISTENER {
+            self.perhaps_dropped.push(what);
+            return Ok(());
+        }
+        Err(what)
+    }
+
+    /// The proxy counts each copy it drops.
+    pub(super) fn finish(&self, dropped: u64) -> Vec<String> {
+        let most = usize::try_from(dropped).unwrap_or(usize::MAX);
+        self.perhaps_dropped.iter().skip(most).cloned().collect()
     }
 }

@@ -1,12 +1,13 @@
 //! The client's side: its own token comes back, no two different answers, and one unless every copy
 //! was lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use coapway_message::{Datagram, MessageType};
 use coapway_time::Instant;
 
+use super::Left;
 use crate::actor::Actor;
 use crate::client::{Asked, Client, Outcome};
 use crate::notation::{describe, hex};
@@ -19,7 +20,9 @@ struct Exchange {
     request: Vec<u8>,
     message_id: u16,
     confirmable: bool,
-    answer: Option<Vec<u8>>,
+    /// How often the proxy could not take it for a repeat.
+    accepted: usize,
+    answers: Vec<Vec<u8>>,
     reached: Option<Instant>,
 }
 
@@ -27,26 +30,41 @@ struct Exchange {
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     exchanges: BTreeMap<(SocketAddr, Vec<u8>), Exchange>,
+    /// Clients and Message IDs that were acknowledged without an answer.
+    acknowledged: BTreeSet<(SocketAddr, u16)>,
+    /// Answers to Confirmable requests that left Non-confirmable.
+    unconfirmed: u64,
 }
 
 impl Answers {
-    pub(super) fn asked(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
+    /// A datagram came; `new` says whether it is one the proxy could not take for a repeat.
+    pub(super) fn asked(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8], new: bool) {
         let Ok(datagram) = Datagram::parse(bytes) else { return };
         if to != LISTENER || !datagram.content.code.is_request() {
             return;
         }
         let message_id = datagram.message_id;
         let confirmable = datagram.message_type == MessageType::Confirmable;
-        let new =
-            || Exchange { request: bytes.to_vec(), message_id, confirmable, answer: None, reached: None };
-        let exchange = self.exchanges.entry((from, datagram.token.to_vec())).or_insert_with(new);
+        let first = || Exchange {
+            request: bytes.to_vec(),
+            message_id,
+            confirmable,
+            accepted: 0,
+            answers: Vec::new(),
+            reached: None,
+        };
+        let exchange = self.exchanges.entry((from, datagram.token.to_vec())).or_insert_with(first);
         // A scripted client may use a token again, or a Message ID, with other bytes.
         if exchange.request != bytes {
-            *exchange = new();
+            *exchange = first();
         }
+        exchange.accepted += usize::from(new);
     }
 
     pub(super) fn answered(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> Result<(), String> {
+        if let (LISTENER, &[0x60, 0, high, low]) = (from, bytes) {
+            self.acknowledged.insert((to, u16::from_be_bytes([high, low])));
+        }
         let Some(datagram) = response(from, bytes) else { return Ok(()) };
         let what = || format!("{} to {to}", describe(bytes));
         let Some(exchange) = self.exchanges.get_mut(&(to, datagram.token.to_vec())) else {
@@ -59,23 +77,27 @@ impl Answers {
             MessageType::Acknowledgement | MessageType::Confirmable if !exchange.confirmable => {
                 return Err(format!("{} answers a Non-confirmable request", what()));
             }
+            // Where its turn to be acknowledged did not come, or its address is not believed.
             MessageType::NonConfirmable if exchange.confirmable => {
-                return Err(format!("{} answers a Confirmable request", what()));
+                if !self.acknowledged.contains(&(to, exchange.message_id)) {
+                    return Err(format!("{} answers a Confirmable request", what()));
+                }
+                self.unconfirmed += 1;
             }
             MessageType::Acknowledgement
             | MessageType::Confirmable
             | MessageType::NonConfirmable
             | MessageType::Reset => {}
         }
-        match &exchange.answer {
-            Some(answer) if answer != bytes => {
-                Err(format!("{} after another answer, {}", what(), describe(answer)))
+        if exchange.answers.iter().any(|answer| answer == bytes) {
+            return Ok(());
+        }
+        exchange.answers.push(bytes.to_vec());
+        match &exchange.answers[..] {
+            [.., before, _] if exchange.answers.len() > exchange.accepted => {
+                Err(format!("{} after another answer, {}", what(), describe(before)))
             }
-            Some(_) => Ok(()),
-            None => {
-                exchange.answer = Some(bytes.to_vec());
-                Ok(())
-            }
+            _ => Ok(()),
         }
     }
 
@@ -86,21 +108,36 @@ impl Answers {
         }
     }
 
-    pub(super) fn finish(&self, actors: &[Actor]) -> Vec<String> {
+    pub(super) fn finish(&self, actors: &[Actor], left: &Left<'_>) -> Vec<String> {
         let clients = actors.iter().filter_map(|actor| match actor {
             Actor::Client(client) => Some(client),
             Actor::Origin(_) | Actor::Puppet(_) => None,
         });
+        let homes = clients.clone().flat_map(Client::addresses).collect();
         let asked = clients.flat_map(|client| client.asked().iter().map(move |asked| (client, asked)));
-        asked.filter_map(|(client, asked)| self.judge(client, asked)).collect()
+        let mut found: Vec<_> = asked.filter_map(|(client, asked)| self.judge(client, asked)).collect();
+        let unanswered: Vec<_> = self.unanswered(&homes).collect();
+        // The proxy counts each request it drops.
+        found.extend(unanswered.into_iter().skip(usize::try_from(left.dropped).unwrap_or(usize::MAX)));
+        if self.unconfirmed > left.unconfirmed {
+            let (seen, counted) = (self.unconfirmed, left.unconfirmed);
+            found.push(format!("{seen} answers left Non-confirmable, {counted} are counted"));
+        }
+        found
+    }
+
+    fn unanswered(&self, homes: &BTreeSet<SocketAddr>) -> impl Iterator<Item = String> {
+        let of_clients = self.exchanges.iter().filter(|((client, _), _)| homes.contains(client));
+        let unanswered = of_clients.filter(|(_, exchange)| exchange.answers.is_empty());
+        unanswered.map(|((client, _), exchange)| {
+            format!("{} of {client} reached the proxy and got no answer", describe(&exchange.request))
+        })
     }
 
     fn judge(&self, client: &Client, asked: &Asked) -> Option<String> {
-        let exchange = self.exchanges.get(&(client.address(), asked.token.as_bytes().to_vec()));
-        let (answer, reached) = match exchange {
-            Some(exchange) => (exchange.answer.as_deref(), exchange.reached),
-            None => (None, None),
-        };
+        let token = asked.token.as_bytes().to_vec();
+        let exchanges = client.addresses().filter_map(|home| self.exchanges.get(&(home, token.clone())));
+        let reached = exchanges.filter_map(|exchange| exchange.reached).min();
         let what = format!(
             "{}'s request {} (token {})",
             client.name(),
@@ -109,17 +146,11 @@ impl Answers {
         );
         match &asked.outcome {
             Outcome::Waiting => Some(format!("{what} never ended")),
-            Outcome::Failed { at, .. } => match (exchange, reached) {
-                (Some(_), _) if answer.is_none() => {
-                    Some(format!("{what} reached the proxy and got no answer"))
-                }
-                (_, Some(reached)) if reached < *at => {
-                    Some(format!("{what} failed although its answer came at {reached}"))
-                }
-                _ => None,
-            },
+            Outcome::Failed { at, .. } => reached
+                .filter(|reached| reached < at && !client.is_careless())
+                .map(|reached| format!("{what} failed although its answer came at {reached}")),
             Outcome::Answered { at, code, payload } => {
-                if reached != Some(*at) {
+                if reached != Some(*at) && !client.is_careless() {
                     return Some(format!("{what} was answered at {at}, its answer came at {reached:?}"));
                 }
                 if code.is_success() && *payload != answer_to(asked.request.key).as_bytes() {

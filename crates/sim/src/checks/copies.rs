@@ -1,8 +1,8 @@
-//! Message IDs, tokens and copies of what the proxy sends.
+//! Message IDs and copies of what the proxy sends.
 //!
-//! No Message ID comes with other bytes within its lifetime, no upstream token comes back at all,
-//! copies keep their distance, stay inside their span and end with the first Acknowledgement, and
-//! records say how many there were.
+//! No Message ID comes with other bytes within its lifetime; copies leave from one port, keep their
+//! distance, stay inside their span and end with the first Acknowledgement, and records say how many
+//! there were.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -12,13 +12,14 @@ use coapway_message::{Code, Datagram, MessageType};
 use coapway_proxy::Event;
 use coapway_time::Instant;
 
+use super::exchanges::Exchanges;
 use super::{Rules, Spacing};
-use crate::notation::{describe, hex};
+use crate::notation::describe;
 use crate::sockets::LISTENER;
 
 /// EXCHANGE_LIFETIME and NON_LIFETIME of a receiver with the protocol's own parameters.
-const EXCHANGE_LIFETIME: Duration = Duration::from_secs(247);
-const NON_LIFETIME: Duration = Duration::from_secs(145);
+pub(super) const EXCHANGE_LIFETIME: Duration = Duration::from_secs(247);
+pub(super) const NON_LIFETIME: Duration = Duration::from_secs(145);
 
 /// A Confirmable or Non-confirmable message and when its copies left.
 #[derive(Debug)]
@@ -43,10 +44,12 @@ type Identity = (SocketAddr, SocketAddr, u16);
 pub(super) struct Copies {
     rules: Rules,
     messages: BTreeMap<Identity, Message>,
-    /// The request each upstream token was sent with.
-    tokens: BTreeMap<Vec<u8>, Identity>,
-    /// Tokens of requests whose record was written: no further copy may leave.
-    recorded: BTreeSet<Vec<u8>>,
+    /// By token and both ends, the latest request sent with it.
+    tokens: BTreeMap<(SocketAddr, SocketAddr, Vec<u8>), Identity>,
+    /// Requests whose record was written: no further copy may leave.
+    recorded: BTreeSet<Identity>,
+    /// The port each request left from, by destination and bytes.
+    ports: BTreeMap<(SocketAddr, Vec<u8>), SocketAddr>,
     stalled_until: Instant,
 }
 
@@ -57,6 +60,7 @@ impl Copies {
             messages: BTreeMap::new(),
             tokens: BTreeMap::new(),
             recorded: BTreeSet::new(),
+            ports: BTreeMap::new(),
             stalled_until: Instant::ZERO,
         }
     }
@@ -71,15 +75,16 @@ impl Copies {
             return;
         };
         let acknowledges = matches!(message_type, MessageType::Acknowledgement | MessageType::Reset);
+        let by_token = || self.tokens.get(&(to, from, token.to_vec())).copied();
         let identity = match (acknowledges, content.code) {
             (true, Code::EMPTY) => Some((to, from, message_id)),
             // In an Acknowledgement of a request the token must be right, too (R-TOK-07); one of a
             // response may carry anything.
-            (true, _) if self.tokens.get(token) == Some(&(to, from, message_id)) || to == LISTENER => {
+            (true, _) if by_token() == Some((to, from, message_id)) || to == LISTENER => {
                 Some((to, from, message_id))
             }
             (true, _) => None,
-            (false, _) if matches!(content.code.class(), 2..=5) => self.tokens.get(token).copied(),
+            (false, _) if matches!(content.code.class(), 2..=5) => by_token(),
             (false, _) => None,
         };
         let identity = identity.filter(|&(ours, theirs, _)| (ours, theirs) == (to, from));
@@ -105,7 +110,7 @@ impl Copies {
         let identity = (from, to, datagram.message_id);
         let request = datagram.content.code.is_request();
         if request {
-            self.take_token(identity, datagram.token)?;
+            self.note_request(identity, datagram.token, bytes)?;
         }
         let message = self.messages.entry(identity).or_insert_with(|| Message::new(bytes.to_vec(), lifetime));
         if message.bytes != bytes {
@@ -133,28 +138,30 @@ impl Copies {
         result
     }
 
-    fn take_token(&mut self, identity: Identity, token: &[u8]) -> Result<(), String> {
-        if token.len() != 8 {
-            return Err(format!("an upstream token of {} bytes", token.len()));
+    fn note_request(&mut self, identity: Identity, token: &[u8], bytes: &[u8]) -> Result<(), String> {
+        let (from, to, message_id) = identity;
+        let before = self.tokens.insert((from, to, token.to_vec()), identity);
+        let port = *self.ports.entry((to, bytes.to_vec())).or_insert(from);
+        if port != from {
+            return Err(format!("a copy of {} left from {from}, the first from {port}", describe(bytes)));
         }
-        let owner = self.tokens.entry(token.to_vec()).or_insert(identity);
-        if *owner != identity {
-            return Err(format!("upstream token {} is used again", hex(token)));
+        // Under its token a Message ID may come back after its lifetime.
+        if before != Some(identity) {
+            self.recorded.remove(&identity);
         }
-        if self.recorded.contains(token) {
-            return Err(format!("a copy of the request with token {} left after its answer", hex(token)));
+        if self.recorded.contains(&identity) {
+            return Err(format!("a copy of MID={message_id} to {to} left after its answer"));
         }
         Ok(())
     }
 
     /// A record says what was seen.
-    pub(super) fn told(&mut self, event: &Event) -> Result<(), String> {
+    pub(super) fn told(&mut self, event: &Event, exchanges: &Exchanges) -> Result<(), String> {
         let Event::Forwarded(record) = event else { return Ok(()) };
         for trace in &record.traces {
-            self.recorded.insert(trace.token.as_bytes().to_vec());
-            let seen =
-                self.tokens.get(trace.token.as_bytes()).and_then(|identity| self.messages.get(identity));
-            let seen = seen.map_or(&[][..], |message| &message.copies);
+            let seen = exchanges.of(trace);
+            self.recorded.extend(seen.map(|exchange| (exchange.from, exchange.to, exchange.message_id)));
+            let seen = seen.map_or(&[][..], |exchange| &exchange.copies);
             if !seen.iter().eq(trace.copies.iter().map(|copy| &copy.sent)) {
                 let count = trace.copies.len();
                 return Err(format!("record {} has {count} copies, the wire saw {}", record.id, seen.len()));

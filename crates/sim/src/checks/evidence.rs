@@ -1,11 +1,14 @@
-//! A failure that says `not-sent` or `not-executed` says the truth: no origin executed the request.
+//! A failure that says `not-sent` or `not-executed` says the truth: no origin got or executed the
+//! request.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::exchanges::Exchanges;
 use crate::actor::Actor;
-use crate::client::Outcome;
+use crate::client::{Asked, Outcome};
 
-pub(super) fn finish(actors: &[Actor]) -> Vec<String> {
+pub(super) fn finish(actors: &[Actor], exchanges: &Exchanges) -> Vec<String> {
+    let sent: BTreeSet<_> = exchanges.all().iter().map(|exchange| exchange.key).collect();
     let mut executed = BTreeMap::new();
     for actor in actors {
         if let Actor::Origin(origin) = actor {
@@ -15,14 +18,21 @@ pub(super) fn finish(actors: &[Actor]) -> Vec<String> {
     let mut found = Vec::new();
     for actor in actors {
         let Actor::Client(client) = actor else { continue };
-        for asked in client.asked() {
-            let Outcome::Answered { payload, .. } = &asked.outcome else { continue };
-            let denies = payload.starts_with(b"not-sent") || payload.starts_with(b"not-executed");
-            if let Some(origin) = executed.get(&asked.request.key).filter(|_| denies) {
-                let (name, key) = (client.name(), asked.request.key);
-                let payload = String::from_utf8_lossy(payload);
-                found.push(format!("{name}'s request {key} was answered {payload:?}, {origin} executed it"));
-            }
+        // What another copy was taken for by the proxy may have left or been executed.
+        if client.addresses().count() > 1 || client.is_careless() {
+            continue;
+        }
+        for Asked { request, outcome, .. } in client.asked() {
+            let Outcome::Answered { payload, .. } = outcome else { continue };
+            let (not_sent, not_executed) =
+                (payload.starts_with(b"not-sent"), payload.starts_with(b"not-executed"));
+            let deed = match executed.get(&request.key) {
+                Some(origin) if not_sent || not_executed => format!("{origin} executed it"),
+                _ if not_sent && sent.contains(&request.key) => "a copy left".to_owned(),
+                _ => continue,
+            };
+            let (name, key, said) = (client.name(), request.key, String::from_utf8_lossy(payload));
+            found.push(format!("{name}'s request {key} was answered {said:?}, {deed}"));
         }
     }
     found

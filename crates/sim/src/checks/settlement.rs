@@ -1,4 +1,4 @@
-//! Each accepted request is settled exactly once, at the latest at `max_wait`; each separate answer
+//! Each accepted request is settled exactly once, at the latest at `max_wait` or `answer_within`; each separate answer
 //! is told to have arrived or not, once.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ pub(super) struct Settlement {
 impl Settlement {
     pub(super) fn new(rules: &Rules) -> Self {
         Self {
-            within: rules.max_wait + rules.slack,
+            within: rules.within + rules.slack,
             stalled_until: Instant::ZERO,
             slack: rules.slack,
             requests: BTreeMap::new(),
@@ -104,7 +104,7 @@ impl Settlement {
             return Ok(());
         }
         self.open.pop_first();
-        Err(format!("request {request} is not answered, {:?} after max_wait", now.since(until)))
+        Err(format!("request {request} is not answered, {:?} after its deadline", now.since(until)))
     }
 
     pub(super) fn finish(&self) -> Vec<String> {

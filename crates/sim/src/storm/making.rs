@@ -4,22 +4,18 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use coapway_endpoint::{EndpointParameters, Estimator, Nstart, RtoParameters, TransmissionParameters};
-use coapway_message::uri::{Authority, Host};
-use coapway_message::{Code, Method};
-use coapway_proxy::{Limits, Parameters, UpstreamParameters};
-use coapway_relay::{Forward, Route, Upstream, UpstreamId};
+use coapway_message::Code;
 use coapway_time::Instant;
 
 use crate::actor::{Actor, Puppet};
-use crate::client::{Client, Request, Target};
+use crate::client::Client;
 use crate::network::{Link, stream};
 use crate::origin::{Memory, Mood, Origin};
 use crate::sockets::LISTENER;
 use crate::world::{Plan, World};
 
-const CLIENTS: u32 = 5;
-const REQUESTS: u32 = 8;
+mod asking;
+mod settings;
 
 /// Deduplicates, and the settings say so.
 const STEADY: &str = "10.2.0.1:5683";
@@ -29,6 +25,8 @@ const DISCREET: &str = "10.2.0.2:5683";
 const FORGETFUL: &str = "10.2.0.3:5683";
 /// A host without a server.
 const CLOSED: &str = "10.2.0.4:5683";
+/// Those that may restart.
+pub(super) const ORIGINS: [&str; 3] = [STEADY, DISCREET, FORGETFUL];
 /// Sends noise and forgeries.
 pub(super) const STRANGER: &str = "10.3.0.1:5683";
 /// Nobody has this address.
@@ -39,24 +37,11 @@ pub fn world(seed: u64) -> World {
     let mut random = fastrand::Rng::with_seed(stream(seed, &["storm"]));
     let plan = plan(seed, &mut random);
     let mut world = World::new(plan);
-    let rush = Duration::from_millis(*random.choice(&[500, 5_000, 60_000]).unwrap_or(&500));
-    for number in 1..=CLIENTS {
-        let planned = requests(number, rush, &mut random);
-        let address = SocketAddr::new([10, 1, 0, number as u8].into(), 40_000);
-        world.add(Actor::Client(Client::new(&format!("client{number}"), address, LISTENER, planned, seed)));
+    for (number, habits) in (1..).zip(asking::clients(&mut random)) {
+        world.add(Actor::Client(Client::new(&format!("client{number}"), LISTENER, habits, seed)));
     }
     world.add(Actor::Puppet(Puppet::new("stranger", parsed(STRANGER))));
-    let answers = [0, 0, 50, 300, 300, 1500, 3000].map(|millis| Mood::Answers(Duration::from_millis(millis)));
-    let others = [
-        Mood::Answers(Duration::from_secs(random.u64(2..40))),
-        Mood::Refuses(Code::NOT_FOUND),
-        Mood::Forgets,
-        Mood::Ignores,
-        Mood::Resets,
-        Mood::Babbles,
-        Mood::Reboots,
-    ];
-    let moods: Vec<_> = answers.into_iter().chain(others).collect();
+    let moods = moods(&mut random);
     let mut origin = |name, address, memory| {
         world.add(Actor::Origin(Origin::new(name, parsed(address), memory, &moods, seed)));
     };
@@ -73,35 +58,22 @@ pub fn world(seed: u64) -> World {
     world
 }
 
-fn requests(client: u32, rush: Duration, random: &mut fastrand::Rng) -> Vec<Request> {
-    let mut requests: Vec<_> = (0..REQUESTS)
-        .map(|number| Request {
-            at: Instant::from_micros(random.u64(0..rush.as_micros() as u64)),
-            key: client * 100 + number,
-            method: Method::ALL[random.usize(0..Method::ALL.len())],
-            confirmable: random.u8(0..4) > 0,
-            target: target(random),
-            patience: Duration::from_secs(random.u64(5..100)),
-        })
-        .collect();
-    requests.sort_by_key(|request| request.at);
-    requests
-}
-
-fn target(random: &mut fastrand::Rng) -> Target {
-    let uri = |authority: &str| Target::Uri(format!("coap://{authority}/t"));
-    match random.u8(0..20) {
-        0..6 => uri(STEADY),
-        6..9 => uri(DISCREET),
-        9..12 => uri(FORGETFUL),
-        12 => uri(CLOSED),
-        13 => uri(NOWHERE),
-        14 => uri("steady.example"),
-        15 => uri("unknown.example"),
-        16 => uri("slow.example"),
-        17 => Target::Path(vec!["nothing", "here"]),
-        _ => Target::Path(vec!["discreet", "t"]),
-    }
+/// One of these for each key.
+fn moods(random: &mut fastrand::Rng) -> Vec<Mood> {
+    let answers = [0, 0, 50, 300, 300, 1500, 3000].map(|millis| Mood::Answers(Duration::from_millis(millis)));
+    let busy = Duration::from_secs(random.u64(1..20));
+    let others = [
+        Mood::Answers(Duration::from_secs(random.u64(2..40))),
+        Mood::Refuses(Code::NOT_FOUND),
+        Mood::Busy(Code::SERVICE_UNAVAILABLE, busy),
+        Mood::Busy(Code::TOO_MANY_REQUESTS, busy),
+        Mood::Forgets,
+        Mood::Ignores,
+        Mood::Resets,
+        Mood::Babbles,
+        Mood::Reboots,
+    ];
+    answers.into_iter().chain(others).collect()
 }
 
 fn plan(seed: u64, random: &mut fastrand::Rng) -> Plan {
@@ -112,49 +84,6 @@ fn plan(seed: u64, random: &mut fastrand::Rng) -> Plan {
         duplication: 0.25,
         reordering: 0.25,
     };
-    let usual = UpstreamParameters {
-        nstart: *random
-            .choice(&[Nstart::Fixed(1), Nstart::Fixed(4), Nstart::Auto { max: 1024 }])
-            .unwrap_or(&Nstart::Fixed(1)),
-        rto: RtoParameters {
-            estimator: if random.bool() { Estimator::P95 } else { Estimator::Fixed },
-            ..RtoParameters::default()
-        },
-        queue: if random.u8(0..4) == 0 { 2 } else { 4096 },
-        max_wait: Duration::from_secs(random.u64(5..60)),
-        source_ports: random.u32(1..4),
-        ..UpstreamParameters::default()
-    };
-    let upstream = |name: &str, address| Upstream {
-        name: name.into(),
-        authority: Some(Authority {
-            host: Host::Address(parsed(address).ip()),
-            port: parsed(address).port(),
-        }),
-    };
-    let relay = coapway_relay::Parameters {
-        upstreams: vec![
-            Upstream { name: "default".into(), authority: None },
-            upstream("steady", STEADY),
-            upstream("discreet", DISCREET),
-        ],
-        routes: vec![Route {
-            host: None,
-            path: vec![(*b"discreet").into()],
-            upstream: UpstreamId(2),
-            strip: random.bool(),
-        }],
-        forward: Forward::Open,
-        own: vec![LISTENER],
-        ..coapway_relay::Parameters::default()
-    };
-    let parameters = Parameters {
-        downstream: downstream(),
-        upstreams: vec![usual, UpstreamParameters { deduplicates: true, ..usual }, usual],
-        relay,
-        answer_within: None,
-        limits: Limits::default(),
-    };
     let names = [
         ("steady.example", vec![parsed(STEADY).ip()], 50),
         ("slow.example", vec![parsed(CLOSED).ip(), parsed(DISCREET).ip()], random.u64(100..20_000)),
@@ -163,21 +92,7 @@ fn plan(seed: u64, random: &mut fastrand::Rng) -> Plan {
         .map(|(name, addresses, millis)| (name.to_owned(), (addresses, Duration::from_millis(millis))))
         .into();
     let lateness = Duration::from_millis(if random.u8(0..4) == 0 { 50 } else { 0 });
-    Plan { parameters, names, link, lateness, seed }
-}
-
-/// The product's own defaults towards clients.
-fn downstream() -> EndpointParameters {
-    EndpointParameters {
-        transmission: TransmissionParameters {
-            ack_timeout: Duration::from_secs(1),
-            ack_random_factor: 1.2,
-            retry_jitter: 0.1,
-            max_retransmit: 2,
-        },
-        max_wait: Duration::from_secs(10),
-        ..EndpointParameters::default()
-    }
+    Plan { parameters: settings::parameters(random), names, link, lateness, seed }
 }
 
 pub(super) fn parsed(address: &str) -> SocketAddr {

@@ -1,118 +1,14 @@
-//! One endpoint and a peer that speaks raw datagrams, in virtual time.
+//! The message layer as the RFC tells it: both roles, one peer.
 
 use std::time::Duration;
 
 use coapway_endpoint::{
-    AnswerKind, Endpoint, EndpointParameters, Event, Gate, Local, Peer, Received, Schedule, Seed, SocketId,
-    Trace, TransmissionParameters,
+    AnswerKind, Endpoint, EndpointParameters, Event, Schedule, Seed, TransmissionParameters,
 };
-use coapway_message::{Code, Content, Datagram, ExchangeId, Failure, MessageType, datagram};
+use coapway_message::{Code, Content, Failure, MessageType, datagram};
 use coapway_time::Instant;
 
-const PEER: Peer = Peer {
-    local: Local { socket: SocketId(0), address: None },
-    remote: std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 5683),
-};
-const OTHER: Peer = Peer {
-    remote: std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 5684),
-    ..PEER
-};
-
-fn at(millis: u64) -> Instant {
-    Instant::ZERO + Duration::from_millis(millis)
-}
-
-fn bytes(message_type: MessageType, message_id: u16, token: &[u8], content: &Content<'_>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    datagram::encode(&mut bytes, message_type, message_id, token, content);
-    bytes
-}
-
-struct Hop {
-    endpoint: Endpoint,
-    now: Instant,
-}
-
-#[derive(Debug, PartialEq)]
-enum Got {
-    Nothing,
-    Request(ExchangeId),
-    Response(ExchangeId, AnswerKind, Code),
-}
-
-impl Hop {
-    fn new() -> Self {
-        Self {
-            endpoint: Endpoint::new(EndpointParameters::default(), Seed::from_number(1)),
-            now: Instant::ZERO,
-        }
-    }
-
-    fn receive_from(&mut self, peer: Peer, bytes: &[u8]) -> Got {
-        let got = match self.endpoint.handle_datagram(peer, bytes, self.now, || Gate::Take) {
-            Received::Nothing => Got::Nothing,
-            Received::Request { exchange, .. } => Got::Request(exchange),
-            Received::Response { exchange, kind, content, .. } => Got::Response(exchange, kind, content.code),
-        };
-        self.endpoint.check_invariants();
-        got
-    }
-
-    fn receive(&mut self, bytes: &[u8]) -> Got {
-        self.receive_from(PEER, bytes)
-    }
-
-    fn sent(&mut self) -> Vec<Vec<u8>> {
-        std::iter::from_fn(|| self.endpoint.poll_transmit().map(|transmit| transmit.datagram.to_vec()))
-            .collect()
-    }
-
-    fn events(&mut self) -> Vec<Event> {
-        std::iter::from_fn(|| self.endpoint.poll_event()).collect()
-    }
-
-    /// Lets time pass until `until` and returns what was sent, with the time in ms.
-    fn wait(&mut self, until: Instant) -> Vec<(u64, Vec<u8>)> {
-        let mut sent = Vec::new();
-        while let Some(wake) = self.endpoint.poll_timeout().filter(|wake| *wake <= until) {
-            self.now = self.now.max(wake);
-            self.endpoint.handle_timeout(self.now);
-            self.endpoint.check_invariants();
-            let millis = self.now.as_micros() / 1000;
-            sent.extend(self.sent().into_iter().map(|datagram| (millis, datagram)));
-        }
-        self.now = until;
-        sent
-    }
-
-    fn request(&mut self, confirmable: bool) -> (ExchangeId, Vec<u8>) {
-        let schedule = Schedule::new(&TransmissionParameters::default(), self.now);
-        let exchange = self
-            .endpoint
-            .send_request(PEER, confirmable, None, &Content::bare(Code::GET), schedule, self.now)
-            .expect("Message IDs are free");
-        (exchange, self.sent().pop().expect("the first copy leaves at once"))
-    }
-}
-
-fn ids(datagram: &[u8]) -> (u16, Vec<u8>) {
-    let datagram = Datagram::parse(datagram).expect("valid");
-    (datagram.message_id, datagram.token.to_vec())
-}
-
-fn failure(events: &[Event]) -> Option<(Failure, &Trace)> {
-    events.iter().find_map(|event| match event {
-        Event::Failed { failure, trace, .. } => Some((*failure, trace)),
-        Event::EmptyAckSent { .. }
-        | Event::Repeated { .. }
-        | Event::Delivered { .. }
-        | Event::Acknowledged { .. }
-        | Event::Retransmitted { .. }
-        | Event::Alive { .. } => None,
-    })
-}
-
-const RESPONSE: Content<'static> = Content::bare(Code::CONTENT);
+use crate::hop::{Got, Hop, OTHER, PEER, RESPONSE, at, bytes, failure, ids};
 
 #[test]
 fn an_unanswered_request_leaves_five_times_and_then_fails() {

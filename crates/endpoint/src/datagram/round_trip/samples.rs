@@ -1,0 +1,105 @@
+//! Exact round-trip times of one origin, the last of them and not older than their age.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use coapway_time::Instant;
+
+/// The samples that count, in order of arrival and beside that sorted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Samples {
+    arrived: VecDeque<(Instant, Duration)>,
+    sorted: Vec<Duration>,
+    ever: u64,
+}
+
+impl Samples {
+    /// Takes one more; of more than `window`, the oldest go.
+    pub(super) fn push(&mut self, sample: Duration, window: usize, now: Instant) {
+        while self.arrived.len() >= window.max(1) {
+            self.drop_oldest();
+        }
+        let place = self.sorted.partition_point(|other| *other <= sample);
+        self.sorted.insert(place, sample);
+        self.arrived.push_back((now, sample));
+        self.ever += 1;
+    }
+
+    /// Forgets those that are older than `age`. Returns whether none is left of some.
+    pub(super) fn forget(&mut self, age: Duration, now: Instant) -> bool {
+        let had_some = !self.is_empty();
+        while self.arrived.front().is_some_and(|&(at, _)| now.since(at) > age) {
+            self.drop_oldest();
+        }
+        had_some && self.is_empty()
+    }
+
+    fn drop_oldest(&mut self) {
+        let Some((_, sample)) = self.arrived.pop_front() else { return };
+        let place = self.sorted.partition_point(|other| *other < sample);
+        self.sorted.remove(place);
+    }
+
+    /// The quantile by nearest rank: the smallest sample that at least this share does not exceed.
+    pub(super) fn quantile(&self, share: f64) -> Option<Duration> {
+        let rank = (share * self.sorted.len() as f64 - 1e-9).ceil() as usize;
+        self.sorted.get(rank.max(1) - 1).copied()
+    }
+
+    /// The smallest.
+    pub(super) fn minimum(&self) -> Option<Duration> {
+        self.sorted.first().copied()
+    }
+
+    /// The newest.
+    pub(super) fn last(&self) -> Option<Duration> {
+        self.arrived.back().map(|&(_, sample)| sample)
+    }
+
+    /// How many count.
+    pub(super) fn len(&self) -> usize {
+        self.arrived.len()
+    }
+
+    /// Whether none counts.
+    pub(super) fn is_empty(&self) -> bool {
+        self.arrived.is_empty()
+    }
+
+    /// How many there ever were.
+    pub(super) const fn ever(&self) -> u64 {
+        self.ever
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn the_newest_samples_of_the_window_count() {
+        let mut samples = Samples::default();
+        for millis in [5, 3, 9, 3, 7] {
+            samples.push(Duration::from_millis(millis), 3, at(millis));
+        }
+        assert_eq!((samples.len(), samples.ever()), (3, 5));
+        assert_eq!(samples.minimum(), Some(Duration::from_millis(3)));
+        assert_eq!(samples.quantile(1.0), Some(Duration::from_millis(9)));
+        assert_eq!(samples.last(), Some(Duration::from_millis(7)));
+    }
+
+    #[test]
+    fn it_says_when_the_last_one_expires() {
+        let mut samples = Samples::default();
+        let age = Duration::from_secs(10);
+        assert!(!samples.forget(age, at(0)), "there was none");
+        samples.push(age, 3, at(0));
+        samples.push(age, 3, at(5));
+        assert!(!samples.forget(age, at(11)));
+        assert!(samples.forget(age, at(16)) && samples.is_empty());
+    }
+}

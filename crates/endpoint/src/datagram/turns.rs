@@ -1,0 +1,177 @@
+//! Whose turn it is: NSTART towards clients (RFC 7252 §4.7; R-CCN-05).
+//!
+//! A peer has at most its window of separate responses unacknowledged; the others wait in order, in
+//! a line of their own for each peer. What waits too long, or finds the line full, leaves once and
+//! Non-confirmable (RFC 7252 §5.2.3): each answer has left at least once. A line exists only while
+//! something is under way or waits, and what its window learned goes with it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use coapway_message::ExchangeId;
+use coapway_time::{Instant, TimerId};
+use hashbrown::HashMap;
+
+use super::congestion::{Loss, Window};
+use super::retransmission::Answered;
+use super::slots::Slots;
+use crate::parameters::Nstart;
+use crate::peer::Peer;
+
+/// Responses that wait in one line.
+pub(super) const MOST_WAITING_FOR_ONE: usize = 64;
+/// Responses that wait in all lines.
+pub(super) const MOST_WAITING: usize = 4096;
+
+/// When a separate response may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// At once; it counts as under way.
+    Now,
+    /// After others.
+    Later,
+    /// Too many wait.
+    Never,
+}
+
+/// A separate response that waits.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) peer: Peer,
+    pub(super) answered: Answered,
+    /// The Confirmable message; its Message ID is still to be written.
+    pub(super) datagram: Vec<u8>,
+    /// When it has waited long enough.
+    pub(super) timer: TimerId,
+}
+
+#[derive(Debug)]
+struct Line {
+    window: Window,
+    waiting: VecDeque<ExchangeId>,
+    exact_samples: u64,
+    last: Option<Duration>,
+    minimum: Option<Duration>,
+}
+
+#[derive(Debug)]
+pub(super) struct Turns {
+    lines: HashMap<Peer, Line, ahash::RandomState>,
+    waiting: Slots<Waiting>,
+}
+
+impl Turns {
+    pub(super) fn new(hasher: ahash::RandomState) -> Self {
+        Self { lines: HashMap::with_hasher(hasher), waiting: Slots::new() }
+    }
+
+    /// Responses that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// A separate response to `peer` is ready.
+    pub(super) fn take(&mut self, peer: Peer, nstart: Nstart) -> Turn {
+        let line = self.lines.entry(peer).or_insert_with(|| Line {
+            window: Window::new(nstart),
+            waiting: VecDeque::new(),
+            exact_samples: 0,
+            last: None,
+            minimum: None,
+        });
+        line.window.set_nstart(nstart);
+        if line.waiting.is_empty() && line.window.is_open() {
+            line.window.start();
+            Turn::Now
+        } else if line.waiting.len() >= MOST_WAITING_FOR_ONE || self.waiting.len() >= MOST_WAITING {
+            Turn::Never
+        } else {
+            Turn::Later
+        }
+    }
+
+    /// The name the next [`Turns::wait`] gives out.
+    pub(super) fn next_id(&self) -> ExchangeId {
+        self.waiting.next_id()
+    }
+
+    /// Puts a response in line.
+    pub(super) fn wait(&mut self, waiting: Waiting) {
+        let peer = waiting.peer;
+        let id = self.waiting.insert(waiting);
+        if let Some(line) = self.lines.get_mut(&peer) {
+            line.waiting.push_back(id);
+        }
+    }
+
+    /// A response under way to `peer` no longer counts. [`Turns::next`] is to be asked afterwards.
+    pub(super) fn end(&mut self, peer: Peer) {
+        if let Some(line) = self.lines.get_mut(&peer) {
+            line.window.end();
+        }
+    }
+
+    /// The response to `peer` whose turn has come; it counts as under way.
+    pub(super) fn next(&mut self, peer: Peer) -> Option<Waiting> {
+        let line = self.lines.get_mut(&peer)?;
+        if let Some(&id) = line.waiting.front() {
+            if !line.window.is_open() {
+                return None;
+            }
+            line.waiting.pop_front();
+            line.window.start();
+            return self.waiting.remove(id);
+        }
+        if line.window.outstanding() == 0 {
+            self.lines.remove(&peer);
+        }
+        None
+    }
+
+    /// A response has waited long enough and leaves its line.
+    pub(super) fn give_up(&mut self, id: ExchangeId) -> Option<Waiting> {
+        let waiting = self.waiting.remove(id)?;
+        if let Some(line) = self.lines.get_mut(&waiting.peer) {
+            line.waiting.retain(|&other| other != id);
+        }
+        Some(waiting)
+    }
+
+    /// Anything came back from `peer` for a response.
+    pub(super) fn arrived(&mut self, peer: Peer, now: Instant) {
+        if let Some(line) = self.lines.get_mut(&peer) {
+            line.window.arrived(now);
+        }
+    }
+
+    /// A response was acknowledged, which gave an exact round-trip time if one copy had left.
+    pub(super) fn acknowledged(&mut self, peer: Peer, copies: u32, exact: Option<Duration>, now: Instant) {
+        let Some(line) = self.lines.get_mut(&peer) else { return };
+        line.window.arrived(now);
+        if let Some(sample) = exact {
+            line.exact_samples += 1;
+            line.last = Some(sample);
+            line.minimum = Some(line.minimum.map_or(sample, |minimum| minimum.min(sample)));
+        }
+        line.window.acknowledged(copies, line.exact_samples, !line.waiting.is_empty());
+    }
+
+    /// The wait after a copy sent at `sent` ran out.
+    pub(super) fn timed_out(&mut self, peer: Peer, sent: Instant, timeout: Duration, now: Instant) {
+        let Some(line) = self.lines.get_mut(&peer) else { return };
+        let Line { last, minimum, exact_samples, .. } = *line;
+        line.window.timed_out(&Loss { sent, timeout, round_trip: last, minimum, exact_samples }, now);
+    }
+
+    /// Panics when lines and `under_way`, the responses that count, contradict each other.
+    pub(super) fn check_invariants(&self, under_way: usize) {
+        let outstanding: u32 = self.lines.values().map(|line| line.window.outstanding()).sum();
+        assert_eq!(outstanding as usize, under_way, "each response under way counts once");
+        assert_eq!(self.lines.values().map(|line| line.waiting.len()).sum::<usize>(), self.waiting.len());
+        assert!(self.waiting.len() <= MOST_WAITING);
+        for line in self.lines.values() {
+            assert!(line.waiting.len() <= MOST_WAITING_FOR_ONE);
+            assert!(line.window.outstanding() > 0, "no line without a response under way");
+        }
+    }
+}

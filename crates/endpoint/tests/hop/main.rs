@@ -1,0 +1,11 @@
+//! One endpoint and peers that speak raw datagrams, in virtual time.
+
+mod addresses;
+mod amplification;
+mod hop;
+mod memory;
+mod messages;
+mod random;
+mod timers;
+mod tokens;
+mod turns;

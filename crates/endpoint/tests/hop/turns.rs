@@ -1,0 +1,224 @@
+//! NSTART towards clients: one unacknowledged separate response at a time, the others in order
+//! (R-CCN-05, R-ATK-06; RFC 7252 §4.7).
+
+use std::time::Duration;
+
+use coapway_endpoint::{EndpointParameters, Event, Nstart, Peer, TransmissionParameters};
+use coapway_message::{ExchangeId, Failure, MessageType, datagram};
+
+use crate::hop::{Got, Hop, OTHER, PEER, RESPONSE, at, empty_ack, ids, request};
+
+const CON: MessageType = MessageType::Confirmable;
+
+fn downstream() -> EndpointParameters {
+    EndpointParameters {
+        transmission: TransmissionParameters {
+            ack_timeout: Duration::from_secs(1),
+            ack_random_factor: 1.2,
+            retry_jitter: 0.1,
+            max_retransmit: 2,
+        },
+        max_wait: Duration::from_secs(10),
+        ..EndpointParameters::default()
+    }
+}
+
+/// Requests with Message IDs and tokens from `first` on, acknowledged and not yet answered.
+fn open(hop: &mut Hop, peer: Peer, first: u8, count: u8) -> Vec<ExchangeId> {
+    let exchanges = (first..first + count)
+        .map(|number| match hop.receive_from(peer, &request(CON, number.into(), &[number])) {
+            Got::Request(exchange) => exchange,
+            got => panic!("a request, not {got:?}"),
+        })
+        .collect();
+    hop.wait(hop.now + Duration::from_secs(1));
+    exchanges
+}
+
+fn respond(hop: &mut Hop, exchange: ExchangeId) {
+    hop.endpoint.respond(exchange, &RESPONSE, hop.now).expect("open");
+    hop.endpoint.check_invariants();
+}
+
+/// Type bits and first token byte of each datagram.
+fn shape(sent: &[Vec<u8>]) -> Vec<(u8, u8)> {
+    sent.iter().map(|datagram| (datagram[0] >> 4 & 3, ids(datagram).1[0])).collect()
+}
+
+fn acknowledge(hop: &mut Hop, peer: Peer, response: &[u8]) {
+    hop.receive_from(peer, &datagram::empty(MessageType::Acknowledgement, ids(response).0));
+}
+
+fn outcomes(events: Vec<Event>) -> Vec<(Result<(), Failure>, u32)> {
+    let outcome = |event| match event {
+        Event::Delivered { outcome, copies, .. } => Some((outcome, copies)),
+        Event::EmptyAckSent { .. }
+        | Event::Repeated { .. }
+        | Event::Acknowledged { .. }
+        | Event::Retransmitted { .. }
+        | Event::Exhausted { .. }
+        | Event::Failed { .. }
+        | Event::Alive { .. } => None,
+    };
+    events.into_iter().filter_map(outcome).collect()
+}
+
+#[test]
+fn separate_responses_leave_one_after_the_other_and_in_order() {
+    let mut hop = Hop::with(EndpointParameters { nstart: Nstart::Fixed(1), ..downstream() });
+    for exchange in open(&mut hop, PEER, 1, 4) {
+        respond(&mut hop, exchange);
+    }
+    assert_eq!(hop.endpoint.outstanding(), 4);
+    for token in 1..=4 {
+        let sent = hop.sent();
+        assert_eq!(shape(&sent), [(0, token)]);
+        acknowledge(&mut hop, PEER, &sent[0]);
+    }
+    assert_eq!(outcomes(hop.events()), [(Ok(()), 1); 4]);
+    assert_eq!((hop.endpoint.outstanding(), hop.endpoint.counters().waited), (0, 3));
+}
+
+#[test]
+fn the_window_grows_while_a_client_acknowledges() {
+    let mut hop = Hop::new();
+    for exchange in open(&mut hop, PEER, 1, 60) {
+        respond(&mut hop, exchange);
+    }
+    let mut rounds = 0;
+    loop {
+        let sent = hop.sent();
+        if sent.is_empty() {
+            break;
+        }
+        rounds += 1;
+        sent.iter().for_each(|response| acknowledge(&mut hop, PEER, response));
+    }
+    assert!(rounds <= 7, "{rounds} round trips for 60 responses");
+    assert_eq!(outcomes(hop.events()), [(Ok(()), 1); 60]);
+}
+
+#[test]
+fn a_number_is_the_window() {
+    let mut hop = Hop::with(EndpointParameters { nstart: Nstart::Fixed(3), ..downstream() });
+    for exchange in open(&mut hop, PEER, 1, 5) {
+        respond(&mut hop, exchange);
+    }
+    assert_eq!(shape(&hop.sent()), [(0, 1), (0, 2), (0, 3)]);
+}
+
+#[test]
+fn clients_do_not_delay_each_other() {
+    let mut hop = Hop::with(downstream());
+    let silent = open(&mut hop, PEER, 1, 3);
+    let other = open(&mut hop, OTHER, 9, 1);
+    silent.into_iter().for_each(|exchange| respond(&mut hop, exchange));
+    respond(&mut hop, other[0]);
+    assert_eq!(shape(&hop.sent()), [(0, 1), (0, 9)]);
+}
+
+#[test]
+fn what_waited_too_long_leaves_once_and_non_confirmable() {
+    let mut hop = Hop::with(downstream());
+    let exchanges = open(&mut hop, PEER, 1, 2);
+    respond(&mut hop, exchanges[0]);
+    hop.wait(at(4_000));
+    respond(&mut hop, exchanges[1]);
+    hop.wait(at(10_900));
+    // The first is given up at 11 s, and then it is the second's turn.
+    let sent = hop.wait(at(11_050));
+    assert_eq!((sent.len(), shape(&[sent[0].1.clone()])[0]), (1, (0, 2)));
+
+    let mut hop = Hop::with(downstream());
+    let exchanges = open(&mut hop, PEER, 1, 2);
+    respond(&mut hop, exchanges[1]);
+    hop.sent();
+    // An answer that is ready before the other one has got its turn after a long time.
+    let [first, second] = [open(&mut hop, PEER, 11, 1)[0], open(&mut hop, PEER, 12, 1)[0]];
+    respond(&mut hop, first);
+    respond(&mut hop, second);
+    let sent = hop.wait(at(60_000));
+    let shapes: Vec<_> = sent.iter().map(|(_, datagram)| shape(std::slice::from_ref(datagram))[0]).collect();
+    assert_eq!(shapes.iter().filter(|&&shape| shape == (1, 12)).count(), 1, "{shapes:?}");
+    assert!(!shapes.contains(&(0, 12)), "{shapes:?}");
+    let left = sent.iter().find(|(_, datagram)| datagram[0] >> 4 & 3 == 1).expect("it left");
+    assert!((13_000..13_010).contains(&left.0), "max_wait after it was ready: {}", left.0);
+    assert_eq!(
+        outcomes(hop.events()),
+        [(Err(Failure::TimedOut), 3), (Err(Failure::TimedOut), 1), (Err(Failure::TimedOut), 3)]
+    );
+    assert_eq!((hop.endpoint.outstanding(), hop.endpoint.counters().unconfirmed), (0, 1));
+}
+
+#[test]
+fn the_delivery_time_of_one_that_waited_runs_from_its_first_copy() {
+    let mut hop = Hop::with(downstream());
+    let exchanges = open(&mut hop, PEER, 1, 2);
+    exchanges.into_iter().for_each(|exchange| respond(&mut hop, exchange));
+    let first = hop.sent();
+    hop.wait(at(8_000));
+    acknowledge(&mut hop, PEER, &first[0]);
+    assert_eq!(shape(&hop.sent()), [(0, 2)]);
+    hop.events();
+    let copies = hop.wait(at(17_990));
+    assert_eq!(copies.len(), 2, "{copies:?}");
+    assert!(hop.events().is_empty());
+    hop.wait(at(18_010));
+    assert_eq!(outcomes(hop.events()), [(Err(Failure::TimedOut), 3)]);
+}
+
+#[test]
+fn a_full_line_lets_answers_leave_at_once() {
+    let mut hop = Hop::with(downstream());
+    for exchange in open(&mut hop, PEER, 1, 66) {
+        respond(&mut hop, exchange);
+    }
+    assert_eq!(shape(&hop.sent()), [(0, 1), (1, 66)]);
+    assert_eq!(outcomes(hop.events()), [(Err(Failure::Overloaded), 1)]);
+    assert_eq!(hop.endpoint.waiting_responses(), 64);
+}
+
+#[test]
+fn all_lines_together_are_bounded() {
+    let mut hop = Hop::with(downstream());
+    for port in 0..65 {
+        let peer = Peer { remote: ([127, 0, 0, 1], 10_000 + port).into(), ..PEER };
+        for number in 1..=65 {
+            let Got::Request(exchange) = hop.receive_from(peer, &request(CON, number, &[1])) else {
+                panic!("a request")
+            };
+            hop.endpoint.acknowledge_early(exchange);
+            hop.endpoint.respond(exchange, &RESPONSE, hop.now).expect("open");
+        }
+    }
+    assert_eq!((hop.endpoint.waiting_responses(), hop.endpoint.counters().unconfirmed), (4096, 64));
+    hop.wait(at(400_000));
+    assert_eq!((hop.endpoint.outstanding(), hop.endpoint.waiting_responses()), (0, 0));
+    assert_eq!(outcomes(hop.events()).len(), 65 * 65, "each is told once");
+}
+
+#[test]
+fn a_repeat_is_acknowledged_while_its_response_waits() {
+    let mut hop = Hop::with(downstream());
+    let exchanges = open(&mut hop, PEER, 1, 2);
+    exchanges.into_iter().for_each(|exchange| respond(&mut hop, exchange));
+    let first = hop.sent();
+    hop.receive(&request(CON, 2, &[2]));
+    assert_eq!(hop.sent(), [empty_ack(2)]);
+    acknowledge(&mut hop, PEER, &first[0]);
+    assert_eq!(shape(&hop.sent()), [(0, 2)]);
+    hop.now = hop.now + Duration::from_secs(1);
+    hop.receive(&request(CON, 2, &[2]));
+    assert_eq!(hop.sent().len(), 2, "acknowledged, and drawn anew");
+}
+
+#[test]
+fn a_reset_ends_a_turn_as_well() {
+    let mut hop = Hop::with(downstream());
+    let exchanges = open(&mut hop, PEER, 1, 2);
+    exchanges.into_iter().for_each(|exchange| respond(&mut hop, exchange));
+    let first = hop.sent();
+    hop.receive(&datagram::empty(MessageType::Reset, ids(&first[0]).0));
+    assert_eq!(shape(&hop.sent()), [(0, 2)]);
+    assert_eq!(outcomes(hop.events()), [(Err(Failure::Reset), 1)]);
+}

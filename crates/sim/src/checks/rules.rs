@@ -1,0 +1,141 @@
+//! The limits the checks judge by, taken from the proxy's settings.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use coapway_endpoint::{Estimator, Nstart};
+use coapway_proxy::{Parameters, TokenPolicy, UpstreamParameters};
+
+/// A timer fires up to one tick of its wheel late.
+pub const TICK: Duration = Duration::from_micros(1_100);
+
+/// Promises that the settings can ask for and the proxy does not keep yet. Each is set to `true` by the
+/// change that keeps it, and then its check judges storms and scenarios, too.
+mod kept {
+    /// `answer_within` bounds the wait for an answer.
+    pub(super) const ANSWER_WITHIN: bool = false;
+    /// `downstream.nstart` bounds separate responses.
+    pub(super) const DOWNSTREAM_NSTART: bool = false;
+    /// An origin that is reached under two sets of settings has one window.
+    pub(super) const ONE_WINDOW: bool = false;
+    /// `probing_rate` bounds Non-confirmable requests.
+    pub(super) const PROBING_RATE: bool = false;
+    /// Addresses that nobody verified get little.
+    pub(super) const AMPLIFICATION: bool = false;
+}
+
+/// The limits the checks judge by, taken from the proxy's settings.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Within which a Confirmable request is acknowledged.
+    pub early_ack_after: Duration,
+    /// Within which a request is answered.
+    pub within: Duration,
+    /// Copies of a separate response leave no closer than this and no later than that.
+    pub downstream: Spacing,
+    /// Copies of a request leave no closer than this and no later than that.
+    pub upstream: Spacing,
+    /// The same for a POST or PATCH to an origin that is not known to deduplicate.
+    pub guarded: Spacing,
+    /// Origins that are known to deduplicate.
+    pub deduplicating: BTreeSet<SocketAddr>,
+    /// Exchanges that one request may lead to.
+    pub max_attempts: usize,
+    /// Confirmable requests that one origin may have before it reacts.
+    pub upstream_nstart: usize,
+    /// Separate responses that one client may have before it reacts.
+    pub downstream_nstart: Option<usize>,
+    /// How long a separate response is offered.
+    pub downstream_max_wait: Duration,
+    /// Bytes a second of Non-confirmable requests to an origin that does not react.
+    pub probing_rate: Option<f64>,
+    /// Whether a request may carry its client's token.
+    pub preserves_tokens: bool,
+    /// Whether a client may be too fast to get an answer at all.
+    pub limits_clients: bool,
+    /// Whose addresses are believed; nothing, where everybody's are.
+    pub unverified: Option<coapway_relay::Parameters>,
+    /// How late a timer may be.
+    pub slack: Duration,
+}
+
+/// How copies of one message may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spacing {
+    /// No closer than this to the one before.
+    pub closest: Duration,
+    /// No later than this after the first.
+    pub span: Duration,
+    /// No more than this, the first included.
+    pub most: usize,
+}
+
+impl Rules {
+    /// What these settings promise, by timers that fire up to `lateness` late.
+    pub fn new(parameters: &Parameters, lateness: Duration) -> Self {
+        let downstream = &parameters.downstream;
+        let upstreams = &parameters.upstreams;
+        let closest = upstreams.iter().map(closest).min().unwrap_or_default();
+        let span = upstreams.iter().map(|upstream| upstream.transmission.max_transmit_span());
+        // A learned timeout may be longer than the configured one; receivers rely on 45 s.
+        let span = span.max().unwrap_or_default().max(Duration::from_secs(45));
+        let most =
+            |of: fn(&UpstreamParameters) -> u32| upstreams.iter().map(of).max().unwrap_or_default() as usize;
+        let upstream = Spacing { closest, span, most: 1 + most(|upstream| upstream.max_retransmit(true)) };
+        let guarded = Spacing {
+            closest: closest.max(UpstreamParameters::NON_IDEMPOTENT_TIMEOUT),
+            most: 1 + most(|upstream| upstream.max_retransmit_non_idempotent),
+            span,
+        };
+        let named = parameters.relay.upstreams.iter().zip(upstreams);
+        let deduplicating = named
+            .filter(|(_, upstream)| upstream.deduplicates)
+            .filter_map(|(place, _)| place.authority.as_ref()?.socket_address())
+            .collect();
+        let max_wait = upstreams.iter().map(|upstream| upstream.max_wait).max().unwrap_or_default();
+        let within = parameters.answer_within.filter(|_| kept::ANSWER_WITHIN);
+        let windows = if kept::ONE_WINDOW { 1 } else { 2 };
+        let rates = upstreams.iter().map(|upstream| upstream.probing_rate);
+        Self {
+            early_ack_after: downstream.early_ack_after,
+            within: within.map_or(max_wait, |within| within.min(max_wait)),
+            downstream: Spacing {
+                closest: downstream.transmission.ack_timeout,
+                span: downstream.max_wait.min(Duration::from_secs(45)),
+                // Repeats of the client draw further copies.
+                most: usize::MAX,
+            },
+            upstream,
+            guarded,
+            deduplicating,
+            max_attempts: most(|upstream| upstream.retry.max_attempts),
+            upstream_nstart: most(|upstream| nstart(upstream.nstart)) * windows,
+            downstream_nstart: kept::DOWNSTREAM_NSTART.then_some(nstart(downstream.nstart) as usize),
+            downstream_max_wait: downstream.max_wait,
+            // The slowest would do; a rate that is lifted for one is lifted for all here.
+            probing_rate: rates
+                .reduce(|one, other| Some(one?.max(other?)))
+                .flatten()
+                .filter(|_| kept::PROBING_RATE),
+            preserves_tokens: upstreams.iter().any(|upstream| upstream.token == TokenPolicy::Preserve),
+            limits_clients: parameters.relay.client_rate != 0,
+            unverified: kept::AMPLIFICATION.then(|| parameters.relay.clone()),
+            slack: lateness + 2 * TICK,
+        }
+    }
+}
+
+const fn nstart(nstart: Nstart) -> u32 {
+    match nstart {
+        Nstart::Fixed(nstart) | Nstart::Auto { max: nstart } => nstart,
+    }
+}
+
+/// The shortest first timeout an upstream's settings allow.
+fn closest(upstream: &UpstreamParameters) -> Duration {
+    match upstream.rto.estimator {
+        Estimator::Fixed => upstream.transmission.ack_timeout,
+        Estimator::P95 => upstream.transmission.ack_timeout.min(upstream.rto.floor),
+    }
+}
