@@ -1,4 +1,4 @@
-//! What the daemon does with a proxy's events: forward records, for now.
+//! What the daemon does with a proxy's events: forward records, and lines of its log.
 
 use std::io;
 use std::os::unix::fs::FileTypeExt as _;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use coapway_config::{RecordDestination, RecordSettings};
 use coapway_endpoint::SocketId;
-use coapway_proxy::Event;
+use coapway_proxy::{Alert, Event};
 use coapway_time::Instant;
 
 use crate::clock::Clock;
@@ -48,11 +48,27 @@ impl Events {
 
 impl Reader for Events {
     fn read(&mut self, event: Event, now: Instant, sockets: &Sockets) {
-        if let (Event::Forwarded(record), Some(records)) = (event, &mut self.records) {
-            let listener = sockets.local_addr(SocketId(record.listener));
-            let local_port =
-                record.local_port.and_then(|number| sockets.local_addr(SocketId(number))).map(|a| a.port());
-            records.write(&record, listener, local_port, now);
+        match (event, &mut self.records) {
+            (Event::Forwarded(record), Some(records)) => {
+                let listener = sockets.local_addr(SocketId(record.listener));
+                let local_port = record.local_port.and_then(|number| sockets.local_addr(SocketId(number)));
+                records.write(&record, listener, local_port.map(|address| address.port()), now);
+            }
+            (Event::Refused(refusals), Some(records)) => records.write_refusals(&refusals, now),
+            (Event::Alert(alert), _) => tell(&alert),
+            (
+                Event::Forwarded(_)
+                | Event::Refused(_)
+                | Event::Received { .. }
+                | Event::Repeated { .. }
+                | Event::Sent { .. }
+                | Event::Retransmitted { .. }
+                | Event::Acknowledged { .. }
+                | Event::EmptyAckSent { .. }
+                | Event::Answered { .. }
+                | Event::Delivered { .. },
+                _,
+            ) => {}
         }
     }
 
@@ -61,5 +77,21 @@ impl Reader for Events {
         let left_out = crate::log::tell_left_out().then(|| now + TELL_LEFT_OUT);
         let due = self.records.as_mut().and_then(|records| records.flush_due(now));
         left_out.into_iter().chain(due).min()
+    }
+}
+
+fn tell(alert: &Alert) {
+    let name = alert.name();
+    match alert {
+        Alert::RetriesRose { origin, usual, recent, .. } => {
+            tracing::warn!(%origin, usual, recent, "{name}: more requests need a second copy, or fail");
+        }
+        Alert::RetriesCalmed { origin, .. } => tracing::info!(%origin, "{name}"),
+        Alert::TimeoutOverCap { origin, quantile, .. } => {
+            tracing::warn!(%origin, ?quantile, "{name}: upstream.rto.cap does not hold for this origin");
+        }
+        Alert::Loop { client } => {
+            tracing::warn!(%client, "{name}: a request came round to this proxy and was ended");
+        }
     }
 }

@@ -8,7 +8,6 @@ use std::io;
 use std::sync::{Mutex, OnceLock};
 
 use coapway_config::{LogDestination, LogFormat, LogLevel, LogSettings};
-use coapway_time::Instant;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -53,8 +52,6 @@ pub(crate) fn start(settings: &LogSettings) -> io::Result<()> {
 }
 
 /// Tells how many lines were left out in minutes that are over; says whether some wait to be told.
-///
-/// Units: `now` only paces the look at it; minutes are counted by the log itself.
 pub(crate) fn tell_left_out() -> bool {
     let Some(limit) = LIMIT.get() else { return false };
     limit.take_left_out(false).into_iter().for_each(tell);

@@ -199,7 +199,7 @@ impl Proxy {
     }
 
     pub(crate) fn alert(&mut self, alert: Alert) {
-        self.journal.event(|| Event::Alert(alert));
+        self.journal.alert(alert);
     }
 }
 
