@@ -9,7 +9,6 @@ use coapway_time::Instant;
 
 use crate::alert::Alert;
 use crate::cause::Cause;
-use crate::event::Event;
 use crate::proxy::Proxy;
 use crate::requests::transfer;
 

@@ -66,7 +66,7 @@ impl Bench {
     }
 
     fn after(&mut self, wait: Duration) -> &mut Self {
-        self.now = self.now + wait;
+        self.now += wait;
         self
     }
 

@@ -61,23 +61,23 @@ impl HostsFile {
         let failed =
             |text: &dyn std::fmt::Display| LookupError::Failed(format!("{}: {text}", self.path.display()));
         let refreshed = self.refresh(&mut content);
-        let Some(content) = &*content else {
-            return Err(refreshed.err().map_or(LookupError::NotFound, |error| failed(&error)));
-        };
-        match content.addresses.get(&key(name)) {
-            Some(addresses) => Ok(addresses.clone()),
-            // The name may be in the part that is still to come.
-            None if content.version.is_none() => Err(failed(&"it looks unfinished")),
-            None => Err(LookupError::NotFound),
+        let known = content.as_ref().and_then(|content| content.addresses.get(&key(name)));
+        match (known, refreshed) {
+            (Some(addresses), _) => Ok(addresses.clone()),
+            (None, Ok(true)) => Err(LookupError::NotFound),
+            // The name may be in what is still to come.
+            (None, Ok(false)) => Err(failed(&"it looks unfinished")),
+            (None, Err(error)) => Err(failed(&error)),
         }
     }
 
-    fn refresh(&self, content: &mut Option<Content>) -> io::Result<()> {
+    /// Reads the file if it has changed; says whether what is known now is all of it.
+    fn refresh(&self, content: &mut Option<Content>) -> io::Result<bool> {
         let known = content.as_ref().and_then(|content| content.version.as_ref());
-        if known.is_some_and(|known| {
-            fs::metadata(&self.path).and_then(|m| Version::of(&m)).is_ok_and(|v| v == *known)
-        }) {
-            return Ok(());
+        if let Some(known) = known
+            && Version::of(&fs::metadata(&self.path)?)? == *known
+        {
+            return Ok(true);
         }
         let mut file = File::open(&self.path)?;
         let before = Version::of(&file.metadata()?)?;
@@ -89,7 +89,7 @@ impl HostsFile {
         if whole || content.as_ref().is_none_or(|content| content.version.is_none()) {
             *content = Some(Content { version: whole.then_some(after), addresses: parse(&text) });
         }
-        Ok(())
+        Ok(whole)
     }
 }
 

@@ -100,6 +100,8 @@ async fn a_hosts_file_met_halfway_leaves_the_last_one_in_place() -> Outcome {
         fs::write(&file.0, halfway)?;
         assert_eq!(addresses(&mut resolver, "origin").await?, list(&["192.0.2.1"]), "{halfway:?}");
         assert_eq!(addresses(&mut resolver, "other").await?, list(&["192.0.2.2"]), "{halfway:?}");
+        let failed = addresses(&mut resolver, "new").await?;
+        assert!(matches!(failed, Err(LookupError::Failed(_))), "it may be in what is to come: {failed:?}");
     }
     // Nobody has written for a while: then it is meant like that.
     let before = fs::metadata(&file.0)?.modified()? - Duration::from_secs(5);
@@ -109,6 +111,8 @@ async fn a_hosts_file_met_halfway_leaves_the_last_one_in_place() -> Outcome {
 
     fs::remove_file(&file.0)?;
     assert_eq!(addresses(&mut resolver, "origin").await?, list(&["192.0.2.9"]));
+    let failed = addresses(&mut resolver, "new").await?;
+    assert!(matches!(failed, Err(LookupError::Failed(_))), "nobody can tell: {failed:?}");
     Ok(())
 }
 
