@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use coapway_interop::clock::now;
 use coapway_interop::coapway::{Launch, Proxy};
 use coapway_interop::datagram::{
-    BAD_GATEWAY, CONTENT, Code, Datagram, GATEWAY_TIMEOUT, GET, Kind, PUT, option,
+    BAD_GATEWAY, CONTENT, Code, Datagram, EMPTY, GATEWAY_TIMEOUT, GET, Kind, PUT, option,
 };
 use coapway_interop::peers::{required, tell};
 use coapway_interop::process::{Family, free_port};
@@ -326,6 +326,33 @@ fn wait_until(instant: Instant) {
     while let Some(left) = instant.checked_duration_since(now()) {
         thread::park_timeout(left);
     }
+}
+
+/// The answer lies behind more datagrams than one turn takes; a timer that ran out meanwhile has to wait.
+#[test]
+fn what_came_while_it_stood_still_is_heard_before_timers() {
+    const NOISE: usize = 3000;
+    let origin = UdpSocket::bind("127.0.0.1:0").expect("loopback has a port");
+    let address = origin.local_addr().expect("it is bound");
+    let proxy = Launch::reverse(address).set(&["upstream.ack_timeout=500ms"]).start();
+    let client = RawClient::new(proxy.address(Family::V4));
+    client.send(&RawClient::reverse_request(Kind::Confirmable, GET, "x"));
+    let mut buffer = [0; 256];
+    let (length, from) = origin.recv_from(&mut buffer).expect("the request arrives");
+    proxy.process().signal("STOP");
+    let request = Datagram::decode(&buffer[..length]).expect("well formed");
+    for _ in 0..NOISE {
+        origin.send_to(b"?", from).expect("loopback takes it");
+    }
+    origin.send_to(&request.piggybacked(CONTENT).encode(), from).expect("loopback takes it");
+    wait_until(now() + Duration::from_secs(2));
+    proxy.process().signal("CONT");
+    let mut answers = std::iter::from_fn(|| client.receive(now() + PATIENCE));
+    let answer = answers.find(|one| one.message().code != EMPTY).expect("an answer");
+    assert_eq!(answer.message().code, CONTENT);
+    origin.set_read_timeout(Some(SLACK)).expect("not zero");
+    let copy = origin.recv(&mut buffer).map(|length| buffer[..length].to_vec());
+    assert!(copy.is_err(), "a copy left although the answer was there: {copy:02x?}");
 }
 
 #[test]

@@ -65,7 +65,8 @@ pub(crate) fn check(settings: &Settings, dump: bool) -> ExitCode {
     } else {
         let warnings = config.warnings().iter().map(|warning| format!("warning: {warning}\n"));
         let rest = "configuration ok; --dump prints every value and what follows from it\n".to_owned();
-        warnings.chain([rest]).collect()
+        let here = crate::sockets::warning().map(|warning| format!("warning: {warning}\n"));
+        warnings.chain(here).chain([rest]).collect()
     };
     let mut output = std::io::stdout().lock();
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
@@ -121,7 +122,7 @@ async fn run(config: &Config) -> ExitCode {
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
-    if let Some(warning) = sockets.warning() {
+    if let Some(warning) = crate::sockets::warning() {
         tracing::warn!("{warning}");
     }
     let mut worker = Worker::new(parameters, listening, sockets, resolver, events, clock, Seed(seed));

@@ -92,13 +92,6 @@ impl Sockets {
         Ok(sockets)
     }
 
-    /// A warning when the system granted the listeners much less room for bursts than they asked for.
-    pub(crate) fn warning(&self) -> Option<String> {
-        let asked = Options::default().receive_buffer;
-        let granted = self.open.iter().map(|socket| socket.udp.granted_receive_buffer()).min()?;
-        room_for_bursts(granted, asked)
-    }
-
     /// What all sockets have counted.
     pub(crate) fn counters(&self) -> SocketCounters {
         let mut sum = SocketCounters { dropped: self.dropped, ..SocketCounters::default() };
@@ -248,6 +241,13 @@ fn failure(error: &io::Error) -> Failure {
         // No route, no such device, forbidden by a filter: all that is wrong with the way there.
         _ => Failure::Unreachable,
     }
+}
+
+/// A warning when the system grants listeners much less room for bursts than they ask for.
+pub(crate) fn warning() -> Option<String> {
+    let options = Options::default();
+    // Where no socket can be opened, others will say so.
+    room_for_bursts(options.granted_receive_buffer().ok()?, options.receive_buffer)
 }
 
 /// Half of what was asked for is enough.

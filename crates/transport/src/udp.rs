@@ -85,8 +85,7 @@ impl UdpSocket {
         let family = if address.is_ipv4() { Family::V4 } else { Family::V6 };
         let socket = options.open(address)?;
         let local_addr = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::InvalidInput)?;
-        // The kernel doubles what it is asked for, to pay for its own structures, and tells that.
-        let granted_receive_buffer = socket.recv_buffer_size()? / 2;
+        let granted_receive_buffer = options::granted(&socket)?;
         // Not for writing: a socket registered for that wakes its worker for each datagram that has
         // left the device, although there nearly always is room. See `Room`.
         let socket = Rc::new(syscalls::register(socket, Interest::READABLE | Interest::ERROR)?);

@@ -1,7 +1,7 @@
 //! What a socket is made with, and how that is told to the kernel.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -38,6 +38,13 @@ impl Default for Options {
 }
 
 impl Options {
+    /// How many bytes of receive buffer the system grants, found out with a socket that is closed again.
+    ///
+    /// Errors: there is no socket to be had on loopback.
+    pub fn granted_receive_buffer(&self) -> io::Result<usize> {
+        granted(&self.open(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?)
+    }
+
     /// Makes a socket and binds it to `address`.
     pub(super) fn open(&self, address: SocketAddr) -> io::Result<Socket> {
         let wildcard = address.ip().is_unspecified();
@@ -67,6 +74,11 @@ impl Options {
         socket.bind(&address.into())?;
         Ok(socket)
     }
+}
+
+/// The kernel doubles what it is asked for, to pay for its own structures, and tells that.
+pub(super) fn granted(socket: &Socket) -> io::Result<usize> {
+    Ok(socket.recv_buffer_size()? / 2)
 }
 
 fn set_options_v4(socket: BorrowedFd<'_>, packet_information: bool) -> io::Result<()> {

@@ -463,8 +463,9 @@ async fn sockets_share_a_port_only_when_both_want_to() -> Outcome {
 
 #[tokio::test]
 async fn tells_the_buffer_it_was_granted() -> Outcome {
-    let socket = UdpSocket::bind(V4, &Options { receive_buffer: 65_536, ..Options::default() })?;
-    assert_eq!(socket.granted_receive_buffer(), 65_536);
+    let options = Options { receive_buffer: 65_536, ..Options::default() };
+    assert_eq!(UdpSocket::bind(V4, &options)?.granted_receive_buffer(), 65_536);
+    assert_eq!(options.granted_receive_buffer()?, 65_536);
     Ok(())
 }
 
