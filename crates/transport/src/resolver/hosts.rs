@@ -87,17 +87,18 @@ impl HostsFile {
         let text = String::from_utf8_lossy(&bytes);
         let whole = before == after && (text.ends_with('\n') || after.has_settled());
         if whole || content.as_ref().is_none_or(|content| content.version.is_none()) {
-            *content = Some(Content { version: whole.then_some(after), addresses: parse(&text) });
+            *content = Some(Content { version: whole.then_some(after), addresses: parse_hosts(&text) });
         }
         Ok(whole)
     }
 }
 
-/// An address and its names on each line, a comment after `#`.
+/// Reads the text of a hosts file: an address and its names on each line, a comment after `#`.
 ///
+/// Shape:  addresses by name in lower case and without the root's dot, in the order of the file.
 /// A line that does not begin with an address is left out, as the system does; so is one with a zone
 /// id, which no address of ours can hold.
-fn parse(text: &str) -> HashMap<String, Vec<IpAddr>> {
+pub fn parse_hosts(text: &str) -> HashMap<String, Vec<IpAddr>> {
     let mut addresses: HashMap<String, Vec<IpAddr>> = HashMap::new();
     for line in text.lines() {
         let content = line.split('#').next().unwrap_or_default();
