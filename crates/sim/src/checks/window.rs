@@ -159,6 +159,8 @@ impl DownstreamWindow {
             | Event::Acknowledged { .. }
             | Event::EmptyAckSent { .. }
             | Event::Answered { .. }
+            | Event::Alert(_)
+            | Event::Refused(_)
             | Event::Forwarded(_) => {}
         }
     }
