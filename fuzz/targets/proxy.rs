@@ -102,7 +102,7 @@ fn parameters() -> Parameters {
             ..coapway_relay::Parameters::default()
         },
         answer_within: None,
-        limits: Limits { fetches: MOST_FETCHES, origins: 3, names: 2 },
+        limits: Limits { fetches: MOST_FETCHES, origins: 3, names: 2, clients: 4, hints: 4 },
     }
 }
 
