@@ -1,6 +1,6 @@
 //! A client's request from its receipt until it waits for an origin.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use coapway_endpoint::{Gate, Peer, Received};
@@ -215,8 +215,9 @@ impl Proxy {
             }
             Destination::Name { host, port } => {
                 let port = *port;
-                let waiting = || Waiting { fetch, port, content: plan.content.into() };
-                match self.lookups.find(host, waiting, now) {
+                let client = peer.remote.ip();
+                let waiting = || Waiting { fetch, client, port, content: plan.content.into() };
+                match self.lookups.find(host, client, waiting, now) {
                     Resolution::Pending => {}
                     Resolution::Full => self.fail(fetch, Failure::Overloaded, now),
                     Resolution::Known(addresses) => {
@@ -227,6 +228,24 @@ impl Proxy {
             }
         }
         self.relay.fetch(fetch).is_some()
+    }
+
+    /// The look-up that these have waited for is over; without an address it ends them.
+    pub(crate) fn looked_up(
+        &mut self,
+        waiting: Vec<Waiting>,
+        addresses: &[IpAddr],
+        failure: Failure,
+        now: Instant,
+    ) {
+        for Waiting { fetch, port, content, .. } in waiting {
+            if addresses.is_empty() {
+                self.fail(fetch, failure, now);
+                continue;
+            }
+            let addresses = addresses.iter().map(|&ip| SocketAddr::new(ip, port));
+            self.try_addresses(fetch, addresses, &content.as_content(), now);
+        }
     }
 
     /// Sends a fetch to the first address that may be reached and keeps the others.
