@@ -16,17 +16,19 @@ enum Step {
     Layers,
     Licences,
     Shape,
+    Requirements,
     Docs,
     DocTests,
     Tests,
 }
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     Step::Format,
     Step::Clippy,
     Step::Layers,
     Step::Licences,
     Step::Shape,
+    Step::Requirements,
     Step::Docs,
     Step::DocTests,
     Step::Tests,
@@ -59,6 +61,7 @@ impl Step {
                 report("warning", &workspace.line_findings()?);
                 Ok(report("error", &workspace.circle_findings()?))
             }
+            Self::Requirements => Ok(report("error", &workspace.requirement_findings()?)),
             Self::Docs => cargo(
                 workspace,
                 &["doc", "--no-deps", "--workspace", "--locked"],
@@ -81,6 +84,7 @@ impl fmt::Display for Step {
             Self::Layers => "layers, arrows only go down",
             Self::Licences => "licences and sources",
             Self::Shape => "shape, no circles; long files are only named",
+            Self::Requirements => "requirements and the tests that show them",
             Self::Docs => "docs",
             Self::DocTests => "examples in docs",
             Self::Tests => "tests",
