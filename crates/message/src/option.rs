@@ -23,27 +23,13 @@ macro_rules! options {
             )*
         }
 
-        const DEFINITIONS: &[Definition] = &[$(Definition {
+        static DEFINITIONS: &[Definition] = &[$(Definition {
             number: OptionNumber($number),
             name: $name,
             repeatable: $repeatable,
             shortest: $shortest,
             longest: $longest,
         }),*];
-
-        /// A match rather than a search: every option of every message is looked up.
-        const fn definition(number: OptionNumber) -> Option<&'static Definition> {
-            match number.0 {
-                $($number => Some(&Definition {
-                    number: OptionNumber($number),
-                    name: $name,
-                    repeatable: $repeatable,
-                    shortest: $shortest,
-                    longest: $longest,
-                }),)*
-                _ => None,
-            }
-        }
     };
 }
 
@@ -72,6 +58,23 @@ options! {
     ECHO 252 "Echo" false 1 40
     NO_RESPONSE 258 "No-Response" false 0 1
     REQUEST_TAG 292 "Request-Tag" true 0 8
+}
+
+/// One more than where a number's definition stands, 0 for none: every option of every message is
+/// looked up.
+static PLACES: [u8; 300] = {
+    let mut places = [0; 300];
+    let mut place = 0;
+    while place < DEFINITIONS.len() {
+        places[DEFINITIONS[place].number.0 as usize] = place as u8 + 1;
+        place += 1;
+    }
+    places
+};
+
+fn definition(number: OptionNumber) -> Option<&'static Definition> {
+    let place = *PLACES.get(usize::from(number.0))?;
+    DEFINITIONS.get(usize::from(place).wrapping_sub(1))
 }
 
 impl OptionNumber {
@@ -146,6 +149,14 @@ mod tests {
         }
         assert!(OptionNumber::SIZE1.is_no_cache_key() && OptionNumber::ECHO.is_no_cache_key());
         assert!(!OptionNumber::ACCEPT.is_no_cache_key());
+    }
+
+    #[test]
+    fn each_definition_is_found_by_its_number() {
+        for number in 0..=u16::MAX {
+            let listed = DEFINITIONS.iter().find(|definition| definition.number.0 == number);
+            assert_eq!(OptionNumber(number).name(), listed.map(|definition| definition.name), "{number}");
+        }
     }
 
     #[test]

@@ -15,6 +15,9 @@ pub use text::{Fault, Text};
 /// Seconds after which a client that met a limit of ours may try again.
 const RETRY_AFTER: u32 = 5;
 
+/// What stands between options and payload (RFC 7252 §3).
+const PAYLOAD_MARKER: u8 = 0xFF;
+
 /// A request that was refused before anything left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -34,6 +37,10 @@ macro_rules! refusals {
                 pub const $name: Self =
                     Self { code: Code::$code, max_age: $max_age, text: Text::Words($text) };
             )*
+
+            /// Those with fixed words.
+            #[cfg(test)]
+            const FIXED: &[Self] = &[$(Self::$name),*];
         }
     };
 }
@@ -153,21 +160,36 @@ impl Answer {
         scratch.clear();
         let mut options = OptionsWriter::new(scratch);
         options.push_uint(OptionNumber::MAX_AGE, self.max_age);
-        let length = scratch.len();
-        scratch.push(0xFF);
         let evidence = self.evidence.map_or("", Evidence::name);
         let separator = if evidence.is_empty() { "" } else { ": " };
+        let options = scratch.len();
+        scratch.push(PAYLOAD_MARKER);
         let written = match self.text {
             Text::Identifier => scratch.write_all(identifier.as_bytes()),
-            text => write!(scratch, "{evidence}{separator}{text}"),
+            text @ (Text::Words(_) | Text::Option(..) | Text::Scheme(_) | Text::Uri(_)) => {
+                write!(scratch, "{evidence}{separator}{text}")
+            }
         };
         written.expect("a Vec takes every byte");
-        if scratch.len() == length + 1 {
-            scratch.truncate(length);
-        }
-        let (options, payload) = Options::parse(scratch).unwrap_or((Options::NONE, &[]));
-        Content { code: self.code, options, payload }
+        finish(self.code, options, scratch)
     }
+}
+
+/// The message with the options that are in `scratch` and this payload, which is added there.
+pub(crate) fn compose<'s>(code: Code, payload: &[u8], scratch: &'s mut Vec<u8>) -> Content<'s> {
+    let options = scratch.len();
+    scratch.push(PAYLOAD_MARKER);
+    scratch.extend_from_slice(payload);
+    finish(code, options, scratch)
+}
+
+/// A message whose options end at `options`, where a marker stands; without a payload it goes.
+fn finish(code: Code, options: usize, scratch: &mut Vec<u8>) -> Content<'_> {
+    if scratch.len() == options + 1 {
+        scratch.truncate(options);
+    }
+    let (options, payload) = Options::parse(scratch).unwrap_or((Options::NONE, &[]));
+    Content { code, options, payload }
 }
 
 impl From<Refusal> for Answer {

@@ -8,10 +8,12 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use ahash::RandomState;
-use coapway_message::{Code, Content, OptionNumber, Options, OptionsWriter};
+use coapway_message::options::uint;
+use coapway_message::{Code, Content, OptionNumber, OptionsWriter};
 use coapway_time::Instant;
 use hashbrown::HashMap;
 
+use crate::answer::compose;
 use crate::resource::resource_key;
 use crate::route::Plan;
 
@@ -88,15 +90,78 @@ impl Hints {
         (!plan.oscore).then(|| resource_key(&self.hasher, target, &plan.content))
     }
 
-    /// An origin answered a request with this key. A response of ours is no hint.
+    /// An origin answered a request with this key. An answer of ours is no hint.
+    ///
+    /// Codes other than 4.29 and 5.03 say nothing, nor does a Max-Age of 0.
     pub fn note(&mut self, key: u64, response: &Content<'_>, now: Instant) {
-        let _ = (key, response, now);
+        self.forget_expired(now);
+        let is_hint = matches!(response.code, Code::TOO_MANY_REQUESTS | Code::SERVICE_UNAVAILABLE);
+        let max_age = match response.options.first(OptionNumber::MAX_AGE) {
+            Some(value) => uint(value).unwrap_or(0).min(LONGEST),
+            None => DEFAULT_MAX_AGE,
+        };
+        if !is_hint || max_age == 0 || self.most == 0 {
+            return;
+        }
+        self.counters.noted += 1;
+        let until = now + Duration::from_secs(u64::from(max_age));
+        let (content_format, payload) = repeatable(response);
+        let hint = Hint { code: response.code, until, content_format, payload: payload.into() };
+        if self.held.insert(key, hint).is_none() {
+            self.order.push_back(key);
+        }
+        while self.order.len() > self.most {
+            self.counters.forgotten += 1;
+            self.forget_oldest();
+        }
     }
 
     /// The answer to a request with this key, in `scratch`, which is cleared; `None` when the origin
     /// may be asked.
+    ///
+    /// Units:  its Max-Age is what is left in seconds, rounded up.
     pub fn held<'s>(&mut self, key: u64, now: Instant, scratch: &'s mut Vec<u8>) -> Option<Content<'s>> {
-        let _ = (key, now, scratch);
-        None
+        let hint = self.held.get(&key).filter(|hint| hint.until > now)?;
+        self.counters.held += 1;
+        scratch.clear();
+        let mut options = OptionsWriter::new(scratch);
+        if let Some(format) = hint.content_format {
+            options.push_uint(OptionNumber::CONTENT_FORMAT, format);
+        }
+        let left = hint.until.since(now).as_micros().div_ceil(1_000_000);
+        options.push_uint(OptionNumber::MAX_AGE, u32::try_from(left).unwrap_or(LONGEST));
+        Some(compose(hint.code, &hint.payload, scratch))
+    }
+
+    /// Those behind one that holds are left until it does not: none holds longer than [`LONGEST`].
+    fn forget_expired(&mut self, now: Instant) {
+        while self.order.front().and_then(|key| self.held.get(key)).is_some_and(|hint| hint.until <= now) {
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some(key) = self.order.pop_front() {
+            self.held.remove(&key);
+        }
     }
 }
+
+/// What of a response may be said again on another request: Content-Format and payload, when they mean
+/// something without the other options. A text that is too long is cut, anything else left out.
+fn repeatable<'d>(response: &Content<'d>) -> (Option<u32>, &'d [u8]) {
+    let Content { options, payload, .. } = *response;
+    if options.iter().any(|(number, _)| number.is_critical()) {
+        return (None, &[]);
+    }
+    let format = options.uint(OptionNumber::CONTENT_FORMAT);
+    if payload.len() <= MAX_TEXT {
+        return (format, payload);
+    }
+    let text = std::str::from_utf8(payload).ok().filter(|_| format.is_none()).unwrap_or("");
+    let end = (0..=MAX_TEXT.min(text.len())).rfind(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    (None, payload.get(..end).unwrap_or(&[]))
+}
+
+#[cfg(test)]
+mod tests;

@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn all_are_wanted_where_the_option_is_absent_empty_too_long_or_repeated() {
-        for values in [&[][..], &[&[]], &[&[26, 26]], &[&[26], &[26]]] {
+        for values in [&[], &[&[]], &[&[26, 26]], &[&[26], &[26]]] as [&[&[u8]]; 4] {
             assert_eq!(of(values), NoResponse::NONE, "{values:?}");
         }
     }

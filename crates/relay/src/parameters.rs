@@ -70,6 +70,9 @@ pub struct Upstream {
 }
 
 /// A part of our namespace that is served by an origin (RFC 7252 §5.7.3).
+///
+/// Each URI leads to one route and each route to one upstream, so a resource of ours has one origin and
+/// ETags pass unchanged (R-REV-02). All addresses of an upstream's name are taken for that one origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The Uri-Host it is for, in lower case; `None` for each.

@@ -86,7 +86,8 @@ pub fn decide<'s>(
     scratch: &'s mut Vec<u8>,
 ) -> Result<Decision<'s>, Refusal> {
     let method = Method::from_code(content.code).ok_or(Refusal::METHOD)?;
-    let request = Request::check(method, content)?;
+    let mut request = Request::new(method, content);
+    request.check()?;
     match (request.proxy_uri, request.proxy_scheme) {
         (Some(_), Some(_)) => Err(Refusal::TWO_TARGETS),
         (Some(value), None) => {
@@ -123,10 +124,9 @@ fn forward<'s>(
     }
     request.may_be_forwarded()?;
     admit_client(parameters, client)?;
-    let (upstream, admission) = admit_target(parameters, authority)?;
+    let ground = admit_target(parameters, authority)?;
     let content = request.rewrite(uri_host(authority), resource, parameters.insert_hop_limit, scratch)?;
-    let ground = Ground { upstream, admission, destination: authority.clone().into(), route: None };
-    Ok(Decision::Forward(plan(request, ground, content)))
+    Ok(plan(request, ground, authority.clone().into(), None, content))
 }
 
 fn local<'s>(
@@ -139,17 +139,15 @@ fn local<'s>(
     local::serve(parameters, request, host, resource, scratch).map(Decision::Local)
 }
 
-/// Where a request goes, and why it may.
-struct Ground {
-    upstream: UpstreamId,
-    admission: Admission,
+#[inline]
+fn plan<'s>(
+    request: &Request<'_>,
+    (upstream, admission): (UpstreamId, Admission),
     destination: Destination,
     route: Option<usize>,
-}
-
-fn plan<'s>(request: &Request<'_>, ground: Ground, content: Content<'s>) -> Plan<'s> {
-    let Ground { upstream, admission, destination, route } = ground;
-    Plan {
+    content: Content<'s>,
+) -> Decision<'s> {
+    Decision::Forward(Plan {
         method: request.method,
         upstream,
         admission,
@@ -158,10 +156,10 @@ fn plan<'s>(request: &Request<'_>, ground: Ground, content: Content<'s>) -> Plan
         content,
         no_response: request.no_response,
         reissuable: request.is_reissuable(),
-        block: request.block1.is_some() || request.block2.is_some(),
+        block: request.block1.is_some() || request.has_block2,
         block1: request.block1,
         oscore: request.is_oscore,
-    }
+    })
 }
 
 fn require_coap(scheme: Scheme) -> Result<(), Refusal> {
@@ -232,13 +230,8 @@ fn reverse<'s>(
     }
     let resource = Resource::behind(route, options);
     let content = request.rewrite(uri_host(authority), resource, parameters.insert_hop_limit, scratch)?;
-    let ground = Ground {
-        upstream: route.upstream,
-        admission: Admission::Upstream,
-        destination: authority.clone().into(),
-        route: Some(index),
-    };
-    Ok(Decision::Forward(plan(request, ground, content)))
+    let ground = (route.upstream, Admission::Upstream);
+    Ok(plan(request, ground, authority.clone().into(), Some(index), content))
 }
 
 /// The route a request takes: one for its host before one for any, then the longest path.

@@ -44,6 +44,7 @@ impl fmt::Display for Text {
             Self::Option(number, Fault::Empty) => write!(f, "{number} is empty"),
             Self::Option(number, Fault::TooLong) => match number.longest() {
                 Some(0) | None => write!(f, "{number} has a value"),
+                Some(1) => write!(f, "{number} is longer than 1 byte"),
                 Some(longest) => write!(f, "{number} is longer than {longest} bytes"),
             },
             Self::Option(number, Fault::Repeated) => write!(f, "{number} occurs twice"),

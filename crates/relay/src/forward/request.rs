@@ -20,29 +20,23 @@ pub(crate) struct Request<'d> {
     pub(crate) uri_port: Option<&'d [u8]>,
     pub(crate) no_response: NoResponse,
     pub(crate) block1: Option<Block>,
-    pub(crate) block2: Option<Block>,
+    pub(crate) has_block2: bool,
     /// Whether the path may be another than the Uri-Path options say.
     pub(crate) is_abbreviated: bool,
     pub(crate) is_oscore: bool,
     /// Whether a second request like it could have another meaning or result than the first.
     is_bound_to_its_exchange: bool,
-    /// Why it must not be forwarded; a server of its own would ignore the option.
-    elective_fault: Option<Refusal>,
+    /// What keeps it from being forwarded, and would not keep a server from serving it.
+    elective_fault: Option<(OptionNumber, Fault)>,
     hop_limit: Option<u8>,
-    /// Whether an option ends here that no other rule takes out.
-    drops_options: bool,
+    /// Whether an option is for us, so that the origin sees another list.
+    changes: bool,
 }
 
 impl<'d> Request<'d> {
-    /// Judges the options of a request.
-    ///
-    /// An Unsafe option outside its length range, or that is one too many, or that means nothing in
-    /// this request, counts as unrecognised. Observe is dropped: what it asks for is optional.
-    /// Errors: what stands against the request at a proxy as well as at a server.
-    /// Source: RFC 7252 §5.4.1 to §5.4.5, §5.7.1, §5.10.1; RFC 7641 §2; RFC 7959 §2; RFC 7967 §2;
-    ///         RFC 8768 §3.
-    pub(crate) fn check(method: Method, content: &Content<'d>) -> Result<Self, Refusal> {
-        let mut request = Self {
+    /// A request whose options are still to be judged.
+    pub(crate) const fn new(method: Method, content: &Content<'d>) -> Self {
+        Self {
             method,
             content: *content,
             proxy_uri: None,
@@ -51,29 +45,42 @@ impl<'d> Request<'d> {
             uri_port: None,
             no_response: NoResponse::NONE,
             block1: None,
-            block2: None,
+            has_block2: false,
             is_abbreviated: false,
             is_oscore: false,
             is_bound_to_its_exchange: false,
             elective_fault: None,
             hop_limit: None,
-            drops_options: false,
-        };
+            changes: false,
+        }
+    }
+
+    /// Judges its options.
+    ///
+    /// An Unsafe option outside its length range, or that is one too many, or that means nothing in
+    /// this request, counts as unrecognised. Observe is dropped: what it asks for is optional.
+    /// Errors: what stands against the request at a proxy as well as at a server.
+    /// Source: RFC 7252 §5.4.1 to §5.4.5, §5.7.1, §5.10.1; RFC 7641 §2; RFC 7959 §2; RFC 7967 §2;
+    ///         RFC 8768 §3.
+    pub(crate) fn check(&mut self) -> Result<(), Refusal> {
         let mut previous = None;
-        for (number, value) in content.options {
+        for (number, value) in self.content.options {
             let surplus = previous.replace(number) == Some(number);
             if number.is_unsafe() {
-                request.note_unsafe(number, value, surplus)?;
+                self.note_unsafe(number, value, surplus)?;
             } else {
-                request.note_safe(number, value, surplus)?;
+                self.note_safe(number, value, surplus)?;
             }
         }
-        Ok(request)
+        Ok(())
     }
 
     fn note_safe(&mut self, number: OptionNumber, value: &[u8], surplus: bool) -> Result<(), Refusal> {
         match number {
-            OptionNumber::HOP_LIMIT if !surplus => self.hop_limit = Some(hop_limit(value)?),
+            OptionNumber::HOP_LIMIT if !surplus => {
+                self.hop_limit = Some(hop_limit(value)?);
+                self.changes = true;
+            }
             OptionNumber::IF_MATCH | OptionNumber::IF_NONE_MATCH | OptionNumber::ECHO => {
                 self.is_bound_to_its_exchange = true;
             }
@@ -91,21 +98,33 @@ impl<'d> Request<'d> {
         match number {
             OptionNumber::URI_PATH if is_dot_segment(value) => return Err(Refusal::DOT_SEGMENT),
             OptionNumber::URI_PATH | OptionNumber::URI_QUERY => {}
-            OptionNumber::URI_HOST => self.uri_host = Some(value),
-            OptionNumber::URI_PORT => self.uri_port = Some(value),
+            OptionNumber::URI_HOST => {
+                self.uri_host = Some(value);
+                self.changes = true;
+            }
+            OptionNumber::URI_PORT => {
+                self.uri_port = Some(value);
+                self.changes = true;
+            }
             OptionNumber::PROXY_URI => self.proxy_uri = Some(value),
-            OptionNumber::PROXY_SCHEME => self.proxy_scheme = Some(value),
-            OptionNumber::BLOCK2 => self.block2 = Some(Block::parse(value).ok_or(Refusal::BLOCK_SIZE)?),
+            OptionNumber::PROXY_SCHEME => {
+                self.proxy_scheme = Some(value);
+                self.changes = true;
+            }
+            OptionNumber::BLOCK2 => {
+                Block::parse(value).ok_or(Refusal::BLOCK_SIZE)?;
+                self.has_block2 = true;
+            }
             OptionNumber::BLOCK1 if self.method.has_payload() => {
                 self.block1 = Some(Block::parse(value).ok_or(Refusal::BLOCK_SIZE)?);
             }
             OptionNumber::NO_RESPONSE => {
                 self.no_response = NoResponse::read(value);
-                self.drops_options = true;
+                self.changes = true;
             }
             OptionNumber::OBSERVE if self.method.is_safe() => {
                 self.is_bound_to_its_exchange = true;
-                self.drops_options = true;
+                self.changes = true;
             }
             _ if number.name().is_some() => return self.reject(number, Fault::Misplaced),
             _ => return self.reject(number, Fault::Unknown),
@@ -113,19 +132,19 @@ impl<'d> Request<'d> {
         Ok(())
     }
 
+    #[cold]
     fn reject(&mut self, number: OptionNumber, fault: Fault) -> Result<(), Refusal> {
-        let refusal = Refusal::option(number, fault);
         if number.is_critical() {
-            return Err(refusal);
+            return Err(Refusal::option(number, fault));
         }
-        self.elective_fault.get_or_insert(refusal);
+        self.elective_fault.get_or_insert((number, fault));
         Ok(())
     }
 
     /// Whether it may be forwarded: unrecognised elective options keep it from that when they are
     /// Unsafe, but not from being served here (RFC 7252 §5.4.1, §5.7.1).
     pub(crate) fn may_be_forwarded(&self) -> Result<(), Refusal> {
-        self.elective_fault.map_or(Ok(()), Err)
+        self.elective_fault.map_or(Ok(()), |(number, fault)| Err(Refusal::option(number, fault)))
     }
 
     /// Whether it may be issued anew, in a new exchange, when the first ended without a response.
@@ -172,7 +191,8 @@ impl<'d> Request<'d> {
         let Content { code, options, payload } = self.content;
         let payload = if self.method.has_payload() { payload } else { &[] };
         let inserted = insert_hop_limit.filter(|&limit| limit > 0 && self.hop_limit.is_none());
-        if host.is_none() && inserted.is_none() && self.is_as_the_origin_expects(&resource) {
+        let is_all = matches!(resource, Resource::Asked { skip: 0 });
+        if is_all && !self.changes && host.is_none() && inserted.is_none() {
             return Ok(Content { code, options, payload });
         }
         let (uri, mut skip) = match resource {
@@ -203,15 +223,6 @@ impl<'d> Request<'d> {
         }
         added.write_below(OptionNumber(u16::MAX), &mut writer);
         Ok(Content { code, options: writer.finish(), payload })
-    }
-
-    fn is_as_the_origin_expects(&self, resource: &Resource<'_>) -> bool {
-        matches!(resource, Resource::Asked { skip: 0 })
-            && self.uri_host.is_none()
-            && self.uri_port.is_none()
-            && self.proxy_scheme.is_none()
-            && self.hop_limit.is_none()
-            && !self.drops_options
     }
 }
 

@@ -1,5 +1,8 @@
+mod routes;
+mod sense;
+mod targets;
+
 use coapway_message::{Code, OptionsWriter, OwnedContent};
-use proptest::prelude::*;
 
 use super::*;
 use crate::parameters::{Forward, Upstream};
@@ -35,7 +38,10 @@ fn sent(upstream: u32, destination: &str, route: Option<usize>, options: List<'_
 fn get(parameters: &Parameters, list: List<'_>) -> Result<Sent, Refusal> {
     let content = content(Code::GET, list);
     let mut scratch = vec![0xFF; 3];
-    let plan = decide(parameters, CLIENT, &content.as_content(), &mut scratch)?;
+    let plan = match decide(parameters, CLIENT, &content.as_content(), &mut scratch)? {
+        Decision::Forward(plan) => plan,
+        Decision::Local(content) => panic!("served here: {content:?}"),
+    };
     let destination = match plan.destination {
         Destination::Address(address) => address.to_string(),
         Destination::Name { host, port } => format!("{host}:{port}"),
@@ -94,75 +100,6 @@ fn reverse_only() -> Parameters {
 }
 
 #[test]
-fn splits_a_proxy_uri_for_the_origin() {
-    let expected: List<'_> = &[(3, b"o-name"), (11, b"a"), (11, b"b"), (15, b"c"), (15, b"d")];
-    assert_eq!(by_uri(&open(), "coap://O-name:5683/a/b?c&d"), sent(0, "o-name:5683", None, expected));
-    assert_eq!(by_uri(&open(), "coap://[2001:db8::1]/x"), sent(0, "[2001:db8::1]:5683", None, &[(11, b"x")]));
-    assert_eq!(by_uri(&open(), "coap://h/a%252Fb"), sent(0, "h:5683", None, &[(3, b"h"), (11, b"a%2Fb")]));
-    assert_eq!(by_uri(&open(), "coap://10.0.0.1/a/../b"), sent(0, "10.0.0.1:5683", None, &[(11, b"b")]));
-}
-
-#[test]
-fn a_proxy_uri_wins_over_uri_options() {
-    let list: List<'_> =
-        &[(3, b"other"), (7, &[1]), (11, b"other"), (15, b"other"), (35, b"coap://10.0.0.1/x")];
-    assert_eq!(get(&open(), list), sent(0, "10.0.0.1:5683", None, &[(11, b"x")]));
-}
-
-#[test]
-fn composes_the_target_under_a_proxy_scheme() {
-    let port = 5700u16.to_be_bytes();
-    let list: List<'_> = &[(3, b"O-Name"), (7, &port), (11, b"x"), (15, b"q"), (39, b"CoAP")];
-    assert_eq!(get(&open(), list), sent(0, "o-name:5700", None, &[(3, b"o-name"), (11, b"x"), (15, b"q")]));
-    let list: List<'_> = &[(3, b"10.0.0.1"), (11, b"x"), (39, b"coap")];
-    assert_eq!(get(&open(), list), sent(0, "10.0.0.1:5683", None, &[(11, b"x")]));
-    for (list, refusal) in [
-        (&[(3, &b"h"[..]), (39, b"coaps")][..], Refusal::scheme(Scheme::Coaps)),
-        (&[(3, b"h"), (39, b"ftp")], Refusal::UNKNOWN_SCHEME),
-        (&[(3, b"h"), (39, b"\xFF")], Refusal::UNKNOWN_SCHEME),
-        (&[(3, b"a b/c"), (39, b"coap")], Refusal::URI_HOST),
-        (&[(3, b"h"), (7, &[]), (39, b"coap")], Refusal::TARGET),
-        (&[(11, b"x"), (39, b"coap")], Refusal::NOT_FOUND),
-        (&[(35, b"coap://h/x"), (39, b"coap")], Refusal::TWO_TARGETS),
-    ] {
-        assert_eq!(get(&open(), list), Err(refusal), "{list:?}");
-    }
-}
-
-#[test]
-fn a_malformed_proxy_uri_is_a_bad_option() {
-    for (uri, error) in [
-        ("/x", UriError::NotAbsolute),
-        ("coap:///x", UriError::EmptyHost),
-        ("coap://h/x#f", UriError::Fragment),
-        ("coap://u@h/x", UriError::UserInfo),
-        ("coap://h/%zz", UriError::PercentEncoding),
-        ("coap://[fe80::1%25eth0]/", UriError::ZoneId),
-    ] {
-        assert_eq!(by_uri(&open(), uri), Err(Refusal::uri(error)), "{uri}");
-        assert_eq!(Refusal::uri(error).code, Code::BAD_OPTION);
-    }
-    assert_eq!(get(&open(), &[(35, b"coap://\xFF/")]), Err(Refusal::uri(UriError::Syntax)));
-    let refusal = Refusal::option(OptionNumber::PROXY_URI);
-    for length in [0, 1035] {
-        let uri =
-            &b"coap://h/".iter().copied().chain(std::iter::repeat(b'/')).take(length).collect::<Vec<_>>();
-        assert_eq!(get(&open(), &[(35, uri)]), Err(refusal), "{length}");
-    }
-    assert_eq!(get(&open(), &[(35, b"coap://h"), (35, b"coap://i")]), Err(refusal));
-}
-
-#[test]
-fn other_schemes_are_not_spoken_yet() {
-    for scheme in Scheme::ALL.into_iter().filter(|&scheme| scheme != Scheme::Coap) {
-        let refusal = Refusal::scheme(scheme);
-        assert_eq!(by_uri(&open(), &format!("{scheme}://h/x")), Err(refusal));
-        assert_eq!(refusal.code, Code::PROXYING_NOT_SUPPORTED);
-    }
-    assert_eq!(by_uri(&open(), "ftp://h/x"), Err(Refusal::UNKNOWN_SCHEME));
-}
-
-#[test]
 fn a_request_to_ourselves_is_local() {
     for uri in ["coap://127.0.0.1/x", "coap://PROXY/boiler", "coap://[::ffff:127.0.0.1]:5683/x"] {
         assert_eq!(by_uri(&open(), uri), Err(Refusal::NOT_FOUND), "{uri}");
@@ -174,106 +111,19 @@ fn a_request_to_ourselves_is_local() {
 
 #[test]
 fn a_local_request_with_an_unknown_critical_option_is_a_bad_one() {
-    assert_eq!(get(&open(), &[(11, b"x"), (65001, b"")]), Err(Refusal::option(OptionNumber(65001))));
-    assert_eq!(get(&open(), &[(11, b"x"), (65000, b"")]), Err(Refusal::NOT_FOUND));
-    assert_eq!(get(&open(), &[(5, b""), (5, b""), (11, b"x")]), Err(Refusal::option(OptionNumber(5))));
-    assert_eq!(get(&open(), &[(9, b""), (11, b"x")]), Err(Refusal::option(OptionNumber::OSCORE)));
-}
-
-#[test]
-fn a_reverse_proxy_does_not_forward() {
-    for uri in ["coap://10.1.2.3:5700/x", "coap://origin/x", "coap://h/x"] {
-        assert_eq!(by_uri(&reverse_only(), uri), Err(Refusal::FORWARDING), "{uri}");
-    }
-    let list: List<'_> = &[(3, b"virtual"), (11, b"boiler"), (39, b"coap")];
-    assert_eq!(get(&reverse_only(), list), Err(Refusal::FORWARDING));
-}
-
-#[test]
-fn a_named_origin_is_reached_with_its_settings() {
-    assert_eq!(by_uri(&open(), "coap://10.1.2.3:5700/x"), sent(1, "10.1.2.3:5700", None, &[(11, b"x")]));
-    assert_eq!(by_uri(&open(), "coap://ORIGIN"), sent(2, "origin:5683", None, &[(3, b"origin")]));
-    assert_eq!(by_uri(&open(), "coap://10.1.2.3/x"), sent(0, "10.1.2.3:5683", None, &[(11, b"x")]));
-}
-
-#[test]
-fn targets_that_may_not_be_reached_are_refused() {
-    assert_eq!(by_uri(&open(), "coap://[ff02::fd]/x"), Err(Refusal::MULTICAST));
-    assert_eq!(by_uri(&open(), "coap://h:53/x"), Err(Refusal::TARGET));
-    assert_eq!(by_uri(&open(), "coap://h:0/x"), Err(Refusal::TARGET));
-}
-
-#[test]
-fn the_longest_route_wins_and_is_stripped() {
-    let parameters = reverse_only();
-    let one = |options| sent(1, "10.1.2.3:5700", Some(0), options);
-    assert_eq!(get(&parameters, &[(11, b"boiler"), (11, b"t"), (15, b"q")]), one(&[(11, b"t"), (15, b"q")]));
-    assert_eq!(get(&parameters, &[(11, b"boiler")]), one(&[]));
-    assert_eq!(get(&parameters, &[(11, b"boiler"), (11, b"")]), one(&[]), "a slash alone is the root");
-    assert_eq!(get(&parameters, &[(11, b"boiler"), (11, b""), (11, b"")]), one(&[(11, b""), (11, b"")]));
-    assert_eq!(get(&parameters, &[(11, b"boiler"), (11, b"deeper")]), one(&[(11, b"deeper")]));
-    let deep: List<'_> = &[(11, b"boiler"), (11, b"deep"), (11, b"t")];
-    assert_eq!(get(&parameters, deep), sent(2, "origin:5683", Some(1), &[(3, b"origin"), (11, b"t")]));
-    let kept: List<'_> = &[(11, b"kept"), (11, b"")];
-    assert_eq!(get(&parameters, kept), sent(1, "10.1.2.3:5700", Some(2), kept));
-}
-
-#[test]
-fn a_route_matches_whole_segments_only() {
-    for list in [
-        &[(11, &b"boilers"[..])][..],
-        &[(11, b"boiler/t")],
-        &[(11, b""), (11, b"boiler")],
-        &[],
-        &[(11, b"Boiler")],
-    ] {
-        assert_eq!(get(&reverse_only(), list), Err(Refusal::NOT_FOUND), "{list:?}");
-    }
-}
-
-#[test]
-fn a_route_for_the_host_beats_one_for_any() {
-    let list: List<'_> = &[(3, b"Virtual"), (7, &[0x16, 0x33]), (11, b"boiler")];
     assert_eq!(
-        get(&reverse_only(), list),
-        sent(2, "origin:5683", Some(3), &[(3, b"origin"), (11, b"boiler")])
+        get(&open(), &[(11, b"x"), (65001, b"")]),
+        Err(Refusal::option(OptionNumber(65001), Fault::Unknown))
     );
-    let list: List<'_> = &[(3, b"10.0.0.1"), (11, b"x")];
-    assert_eq!(get(&reverse_only(), list), sent(1, "10.1.2.3:5700", Some(4), &[]));
-    assert_eq!(get(&reverse_only(), &[(3, b"a b/c"), (11, b"boiler")]), Err(Refusal::URI_HOST));
-}
-
-#[test]
-fn an_origin_sees_its_own_host_and_never_ours() {
-    let list: List<'_> = &[(3, b"proxy"), (7, &[0x16, 0x33]), (11, b"boiler"), (11, b"t")];
-    assert_eq!(get(&reverse_only(), list), sent(1, "10.1.2.3:5700", Some(0), &[(11, b"t")]));
-}
-
-#[test]
-fn a_route_without_an_origin_leads_nowhere() {
-    for upstream in [0, 9] {
-        let parameters = parameters(Forward::Off, vec![route(None, &[], upstream, true)]);
-        assert_eq!(get(&parameters, &[]), Err(Refusal::NO_UPSTREAM));
-    }
-}
-
-#[test]
-fn an_abbreviated_path_is_not_sent_past_routes_that_look_at_paths() {
-    let list: List<'_> = &[(13, &[0])];
-    assert_eq!(get(&reverse_only(), list), Err(Refusal::option(OptionNumber(13))));
-    let everything = parameters(Forward::Off, vec![route(None, &[], 1, true)]);
-    assert_eq!(get(&everything, list), sent(1, "10.1.2.3:5700", Some(0), list));
-    let forward: List<'_> = &[(3, b"10.0.0.1"), (13, &[0]), (39, b"coap")];
-    assert_eq!(get(&open(), forward), sent(0, "10.0.0.1:5683", None, list));
-}
-
-#[test]
-fn spellings_of_another_path_do_not_reach_a_route() {
-    for path in [&[&b"%62oiler"[..]][..], &[b"", b"boiler"], &[b"boiler%2Ft"], &[b"BOILER"]] {
-        let list: Vec<_> = path.iter().map(|segment| (11, *segment)).collect();
-        assert_eq!(get(&reverse_only(), &list), Err(Refusal::NOT_FOUND), "{path:?}");
-    }
-    assert_eq!(get(&reverse_only(), &[(11, b"x"), (11, b".."), (11, b"boiler")]), Err(Refusal::DOT_SEGMENT));
+    assert_eq!(get(&open(), &[(11, b"x"), (65000, b"")]), Err(Refusal::NOT_FOUND));
+    assert_eq!(
+        get(&open(), &[(5, b""), (5, b""), (11, b"x")]),
+        Err(Refusal::option(OptionNumber(5), Fault::Repeated))
+    );
+    assert_eq!(
+        get(&open(), &[(9, b""), (11, b"x")]),
+        Err(Refusal::option(OptionNumber::OSCORE, Fault::Unknown))
+    );
 }
 
 #[test]
@@ -292,81 +142,87 @@ fn a_loop_ends_where_the_hop_limit_does() {
     assert_eq!(get(&open(), &[(11, b"x"), (16, &[1])]), Err(Refusal::NOT_FOUND), "a local answer is no hop");
 }
 
-/// Options that decide where a request goes, among others.
-fn options() -> impl Strategy<Value = Vec<(u16, Vec<u8>)>> {
-    let value = |values: &'static [&'static [u8]]| prop::sample::select(values).prop_map(<[u8]>::to_vec);
-    let uri = value(&[
-        b"coap://h/a%2fb/../c?d",
-        b"coap://10.0.0.1",
-        b"coap://h?",
-        b"coap://h/%2e%2e/x",
-        b"coap://H:7000//",
-    ]);
-    let option = prop_oneof![
-        2 => (Just(35), uri),
-        2 => (Just(39), value(&[b"coap", b"COAP", b"coaps"])),
-        4 => (Just(3), value(&[b"h", b"virtual", b"10.0.0.1", b"[::1]", b"proxy"])),
-        2 => (Just(7), value(&[&[0x16, 0x33], &[]])),
-        9 => (Just(11), value(&[b"boiler", b"deep", b"kept", b"", b"x/y", b"\xFF", b"."])),
-        3 => (Just(15), value(&[b"q", b"", b"a&b"])),
-        1 => (Just(16), value(&[&[9], &[1], &[0]])),
-        3 => (prop::sample::select(&[1u16, 4, 6, 9, 12, 17, 23, 27, 60, 65000, 65001][..]), value(&[b"", b"1"])),
-        1 => (any::<u16>(), prop::collection::vec(any::<u8>(), 0..20)),
-    ];
-    prop::collection::vec(option, 0..8).prop_map(|mut list| {
-        list.sort_by_key(|(number, _)| *number);
-        list
-    })
+fn planned(code: Code, list: List<'_>) -> (NoResponse, bool, bool, Option<Block>, bool) {
+    let everything = parameters(Forward::Off, vec![route(None, &[], 1, true)]);
+    let content = content(code, list);
+    let mut scratch = Vec::new();
+    match decide(&everything, CLIENT, &content.as_content(), &mut scratch) {
+        Ok(Decision::Forward(plan)) => {
+            (plan.no_response, plan.reissuable, plan.block, plan.block1, plan.oscore)
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
-    #[test]
-    fn any_request_is_refused_or_makes_sense_at_the_origin(code in 1u8..9, list in options(), forwards: bool) {
-        let forward = if forwards { Forward::Open } else { Forward::Off };
-        let parameters = Parameters { forward, ..reverse_only() };
-        let borrowed: Vec<_> = list.iter().map(|(number, value)| (*number, &value[..])).collect();
-        let content = content(Code(code), &borrowed);
-        let mut scratch = Vec::new();
-        let Ok(plan) = decide(&parameters, CLIENT, &content.as_content(), &mut scratch) else { return Ok(()) };
-
-        let (options, rest) = Options::parse(plan.content.options.as_encoded()).expect("what we write is valid");
-        prop_assert!(rest.is_empty());
-        prop_assert!(options.iter().is_sorted_by_key(|(number, _)| number));
-        let asked = content.as_content().options;
-        let is_target = |n: OptionNumber| matches!(n.0, 3 | 6 | 7 | 11 | 15 | 16 | 35 | 39);
-        prop_assert!(
-            options.iter().filter(|(n, _)| !is_target(*n)).eq(asked.iter().filter(|(n, _)| !is_target(*n)))
-        );
-        for number in [6, 7, 35, 39] {
-            prop_assert_eq!(options.first(OptionNumber(number)), None);
-        }
-        prop_assert!(!options.values(OptionNumber::URI_PATH).any(|segment| matches!(segment, b"." | b"..")));
-
-        let host = match &plan.destination {
-            Destination::Address(_) => None,
-            Destination::Name { host, .. } => Some(host.as_bytes()),
-        };
-        prop_assert!(options.values(OptionNumber::URI_HOST).eq(host));
-        let values = |options: Options<'_>, number| options.values(number).map(<[u8]>::to_vec).collect::<Vec<_>>();
-        let (path, query) = match asked.first(OptionNumber::PROXY_URI) {
-            Some(uri) => {
-                let uri = Uri::parse(std::str::from_utf8(uri).expect("admitted")).expect("admitted");
-                (uri.path_segments().map(Into::into).collect(), uri.query_items().map(Into::into).collect())
-            }
-            None => (values(asked, OptionNumber::URI_PATH), values(asked, OptionNumber::URI_QUERY)),
-        };
-        prop_assert_eq!(values(options, OptionNumber::URI_QUERY), query);
-        let seen = values(options, OptionNumber::URI_PATH);
-        prop_assert!(path.ends_with(&seen) && (plan.route.is_some() || seen == path));
+#[test]
+fn a_plan_says_what_kind_of_request_it_is() {
+    let plain = (NoResponse::NONE, true, false, None, false);
+    assert_eq!(planned(Code::GET, &[(11, b"x")]), plain);
+    let block = Block { num: 1, more: true, szx: 2 };
+    let upload = (NoResponse::NONE, false, true, Some(block), false);
+    assert_eq!(planned(Code::PUT, &[(27, &[0x1A])]), upload);
+    for value in [&[][..], &[0x06], &[0x16]] {
+        assert_eq!(planned(Code::GET, &[(23, value)]), (NoResponse::NONE, true, true, None, false));
     }
+    assert_eq!(planned(Code::POST, &[(9, b"")]), (NoResponse::NONE, false, false, None, true));
+    let (no_response, ..) = planned(Code::GET, &[(258, &[26])]);
+    assert!(no_response.suppresses(Code::CONTENT) && no_response.suppresses(Code::GATEWAY_TIMEOUT));
+    let (no_response, ..) = planned(Code::GET, &[(258, &[2])]);
+    assert!(no_response.suppresses(Code::CONTENT) && !no_response.suppresses(Code::NOT_FOUND));
+}
 
-    #[test]
-    fn any_parsed_bytes_are_decided(bytes in prop::collection::vec(any::<u8>(), 0..60), code: u8) {
-        if let Ok((options, payload)) = Options::parse(&bytes) {
-            let content = Content { code: Code(code), options, payload };
-            let _ = decide(&reverse_only(), CLIENT, &content, &mut Vec::new());
-            let _ = crate::forward::relay_response(&reverse_only(), Some(0), &content, &mut Vec::new());
+#[test]
+fn a_malformed_block_is_refused_before_anything_leaves() {
+    for (code, number) in [(Code::GET, 23), (Code::PUT, 23), (Code::PUT, 27)] {
+        for uri in [&[][..], &[(35, &b"coap://h/x"[..])]] {
+            let refused = |value: &[u8]| {
+                let mut list = uri.to_vec();
+                list.push((number, value));
+                list.sort_by_key(|(number, _)| *number);
+                let content = content(code, &list);
+                decide(&open(), CLIENT, &content.as_content(), &mut Vec::new())
+                    .map(|_| ())
+                    .expect_err("refused")
+            };
+            assert_eq!(refused(&[0x07]), Refusal::BLOCK_SIZE);
+            assert_eq!(refused(&[0; 4]), Refusal::option(OptionNumber(number), Fault::TooLong));
         }
     }
+    assert_eq!(Refusal::BLOCK_SIZE.code, Code::BAD_REQUEST);
+}
+
+#[test]
+fn the_client_hears_of_a_no_response_that_is_malformed() {
+    for list in [&[(258, &[26, 26][..])][..], &[(258, &[26]), (258, &[26])]] {
+        let refusal = get(&open(), &[&[(35, &b"coap://h/x"[..])], list].concat()).expect_err("refused");
+        assert_eq!(refusal.code, Code::BAD_OPTION);
+        assert!(!NoResponse::of(&content(Code::GET, list).as_content()).suppresses(refusal.code));
+    }
+    let wanted = content(Code::GET, &[(258, &[26]), (65003, b"")]);
+    assert!(NoResponse::of(&wanted.as_content()).suppresses(Code::BAD_OPTION));
+}
+
+#[test]
+fn an_elective_option_we_may_not_forward_is_named() {
+    for list in [&[(11, &b"boiler"[..])][..], &[(35, b"coap://virtual/x")]] {
+        for number in [65002, 65003, 2051] {
+            let mut list = list.to_vec();
+            list.push((number, b"x"));
+            let expected = Refusal::option(OptionNumber(number), Fault::Unknown);
+            let parameters = Parameters { forward: Forward::Open, ..reverse_only() };
+            assert_eq!(get(&parameters, &list), Err(expected), "{list:?}");
+            assert!(expected.text.to_string().contains(&number.to_string()));
+        }
+    }
+}
+
+#[test]
+fn a_hop_limit_is_inserted_on_both_kinds_of_ways() {
+    let chained = Parameters { insert_hop_limit: Some(16), forward: Forward::Open, ..reverse_only() };
+    let kept: List<'_> = &[(11, b"kept")];
+    assert_eq!(get(&chained, kept).map(|s| s.options), Ok(owned(&[(11, b"kept"), (16, &[16])])));
+    assert_eq!(
+        by_uri(&chained, "coap://10.0.0.1/x?q").map(|s| s.options),
+        Ok(owned(&[(11, b"x"), (15, b"q"), (16, &[16])]))
+    );
 }

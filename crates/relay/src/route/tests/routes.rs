@@ -1,0 +1,168 @@
+//! Reverse routes, and what they do not lead to.
+
+use super::*;
+
+#[test]
+fn a_reverse_proxy_does_not_forward() {
+    for uri in ["coap://10.1.2.3:5700/x", "coap://origin/x", "coap://h/x"] {
+        assert_eq!(by_uri(&reverse_only(), uri), Err(Refusal::FORWARDING), "{uri}");
+    }
+    let list: List<'_> = &[(3, b"virtual"), (11, b"boiler"), (39, b"coap")];
+    assert_eq!(get(&reverse_only(), list), Err(Refusal::FORWARDING));
+}
+
+#[test]
+fn the_longest_route_wins_and_is_stripped() {
+    let parameters = reverse_only();
+    let one = |options| sent(1, "10.1.2.3:5700", Some(0), options);
+    assert_eq!(get(&parameters, &[(11, b"boiler"), (11, b"t"), (15, b"q")]), one(&[(11, b"t"), (15, b"q")]));
+    assert_eq!(get(&parameters, &[(11, b"boiler")]), one(&[]));
+    assert_eq!(get(&parameters, &[(11, b"boiler"), (11, b"")]), one(&[]), "a slash alone is the root");
+    assert_eq!(get(&parameters, &[(11, b"boiler"), (11, b""), (11, b"")]), one(&[(11, b""), (11, b"")]));
+    assert_eq!(get(&parameters, &[(11, b"boiler"), (11, b"deeper")]), one(&[(11, b"deeper")]));
+    let deep: List<'_> = &[(11, b"boiler"), (11, b"deep"), (11, b"t")];
+    assert_eq!(get(&parameters, deep), sent(2, "origin:5683", Some(1), &[(3, b"origin"), (11, b"t")]));
+    let kept: List<'_> = &[(11, b"kept"), (11, b"")];
+    assert_eq!(get(&parameters, kept), sent(1, "10.1.2.3:5700", Some(2), kept));
+}
+
+#[test]
+fn a_route_matches_whole_segments_only() {
+    for list in [
+        &[(11, &b"boilers"[..])][..],
+        &[(11, b"boiler/t")],
+        &[(11, b""), (11, b"boiler")],
+        &[],
+        &[(11, b"Boiler")],
+    ] {
+        assert_eq!(get(&reverse_only(), list), Err(Refusal::NOT_FOUND), "{list:?}");
+    }
+}
+
+#[test]
+fn a_route_for_the_host_beats_one_for_any() {
+    let list: List<'_> = &[(3, b"Virtual"), (7, &[0x16, 0x33]), (11, b"boiler")];
+    assert_eq!(
+        get(&reverse_only(), list),
+        sent(2, "origin:5683", Some(3), &[(3, b"origin"), (11, b"boiler")])
+    );
+    let list: List<'_> = &[(3, b"10.0.0.1"), (11, b"x")];
+    assert_eq!(get(&reverse_only(), list), sent(1, "10.1.2.3:5700", Some(4), &[]));
+    assert_eq!(get(&reverse_only(), &[(3, b"a b/c"), (11, b"boiler")]), Err(Refusal::URI_HOST));
+}
+
+#[test]
+fn an_origin_sees_its_own_host_and_never_ours() {
+    let list: List<'_> = &[(3, b"proxy"), (7, &[0x16, 0x33]), (11, b"boiler"), (11, b"t")];
+    assert_eq!(get(&reverse_only(), list), sent(1, "10.1.2.3:5700", Some(0), &[(11, b"t")]));
+}
+
+#[test]
+fn a_route_without_an_origin_leads_nowhere() {
+    for upstream in [0, 9] {
+        let parameters = parameters(Forward::Off, vec![route(None, &[], upstream, true)]);
+        assert_eq!(get(&parameters, &[]), Err(Refusal::NO_UPSTREAM));
+    }
+}
+
+#[test]
+fn an_abbreviated_path_is_not_sent_past_routes_that_look_at_paths() {
+    let list: List<'_> = &[(13, &[0])];
+    assert_eq!(get(&reverse_only(), list), Err(Refusal::option(OptionNumber(13), Fault::Unknown)));
+    let everything = parameters(Forward::Off, vec![route(None, &[], 1, true)]);
+    assert_eq!(get(&everything, list), sent(1, "10.1.2.3:5700", Some(0), list));
+    let forward: List<'_> = &[(3, b"10.0.0.1"), (13, &[0]), (39, b"coap")];
+    assert_eq!(get(&open(), forward), sent(0, "10.0.0.1:5683", None, list));
+}
+
+#[test]
+fn spellings_of_another_path_do_not_reach_a_route() {
+    for path in [&[&b"%62oiler"[..]][..], &[b"", b"boiler"], &[b"boiler%2Ft"], &[b"BOILER"]] {
+        let list: Vec<_> = path.iter().map(|segment| (11, *segment)).collect();
+        assert_eq!(get(&reverse_only(), &list), Err(Refusal::NOT_FOUND), "{path:?}");
+    }
+    assert_eq!(get(&reverse_only(), &[(11, b"x"), (11, b".."), (11, b"boiler")]), Err(Refusal::DOT_SEGMENT));
+}
+
+/// The origin serves `/admin` and the route offers only `/open`.
+#[test]
+fn no_spelling_of_a_path_that_is_not_offered_leads_there() {
+    let offered = parameters(Forward::Off, vec![route(None, &["open"], 1, false)]);
+    let paths: &[&[&str]] = &[
+        &["admin"],
+        &["", "admin"],
+        &["", "", "admin"],
+        &["admin", ""],
+        &["Admin"],
+        &["ADMIN"],
+        &["%61dmin"],
+        &["%2fadmin"],
+        &["/admin"],
+        &["open/../admin"],
+        &["open/admin"],
+        &["open%2f..%2fadmin"],
+        &["open", "..", "admin"],
+        &["open", ".", "admin"],
+        &["open", "%2e%2e", "admin"],
+        &["open", "%2E%2E", "admin"],
+        &["open", "../admin"],
+        &["open", "", "", "admin"],
+        &[".", "admin"],
+        &["..", "admin"],
+        &["opened", "admin"],
+        &["", "open", "..", "admin"],
+        &["ad\u{ff4d}in"],
+        &["admin\0"],
+    ];
+    for path in paths {
+        let list: Vec<_> = path.iter().map(|segment| (11, segment.as_bytes())).collect();
+        match get(&offered, &list) {
+            Err(refusal) => assert!(matches!(refusal, Refusal::NOT_FOUND | Refusal::DOT_SEGMENT), "{path:?}"),
+            Ok(seen) => assert!(seen.options == owned(&list) && path[0] == "open", "{path:?}"),
+        }
+    }
+    for uri in [
+        "coap://proxy/admin",
+        "coap://proxy/open/../admin",
+        "coap://proxy/open/%2e%2e/admin",
+        "coap://proxy/open",
+    ] {
+        assert_eq!(by_uri(&offered, uri), Err(Refusal::NOT_FOUND), "{uri}");
+    }
+    assert_eq!(by_uri(&offered, "coap://10.1.2.3:5700/admin"), Err(Refusal::FORWARDING));
+    assert!(get(&offered, &[(11, b"open"), (13, &[0])]).is_err(), "an abbreviation is not looked behind");
+}
+
+#[test]
+fn segments_with_slashes_or_escapes_stay_what_they_are() {
+    for segment in [&b"x/../admin"[..], b"%2e%2e", b"a%2Fb", b"\xFF\0", b"..."] {
+        let list: List<'_> = &[(11, b"kept"), (11, segment)];
+        assert_eq!(get(&reverse_only(), list), sent(1, "10.1.2.3:5700", Some(2), list));
+    }
+}
+
+/// A resource has one origin, so that ETags need no rewriting.
+#[test]
+fn two_routes_never_share_a_resource() {
+    let twice = parameters(
+        Forward::Off,
+        vec![
+            route(None, &["x"], 1, true),
+            route(None, &["x"], 2, true),
+            route(Some("h"), &["x"], 2, true),
+            route(Some("H."), &["x"], 1, true),
+        ],
+    );
+    for list in [
+        &[(11, &b"x"[..])][..],
+        &[(4, b"e"), (11, b"x")],
+        &[(11, b"x"), (17, &[50])],
+        &[(11, b"x"), (15, b"q")],
+    ] {
+        assert_eq!(get(&twice, list).map(|sent| sent.route), Ok(Some(0)), "{list:?}");
+        let with_host: Vec<_> = [(3, &b"h"[..])].into_iter().chain(list.iter().copied()).collect();
+        let mut with_host = with_host;
+        with_host.sort_by_key(|(number, _)| *number);
+        assert_eq!(get(&twice, &with_host).map(|sent| sent.route), Ok(Some(2)), "{list:?}");
+    }
+}
