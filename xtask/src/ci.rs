@@ -5,8 +5,8 @@ use std::{env, fmt};
 
 use anyhow::{Context as _, Result};
 
-use crate::report;
 use crate::workspace::Workspace;
+use crate::{fuzz, report};
 
 /// One thing that CI does.
 #[derive(Clone, Copy)]
@@ -18,6 +18,7 @@ enum Step {
     Shape,
     Requirements,
     Docs,
+    Fuzz,
     DocTests,
     Tests,
 }
@@ -30,9 +31,13 @@ const STEPS: [Step; 9] = [
     Step::Shape,
     Step::Requirements,
     Step::Docs,
+    Step::Fuzz,
     Step::DocTests,
     Step::Tests,
 ];
+
+/// How long each decoder is fuzzed.
+const FUZZ_SECONDS: u64 = 30;
 
 /// Runs the steps up to the first that fails; true when all passed.
 pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
@@ -67,6 +72,7 @@ impl Step {
                 &["doc", "--no-deps", "--workspace", "--locked"],
                 &[("RUSTDOCFLAGS", "-D warnings")],
             ),
+            Self::Fuzz => fuzz_decoders(workspace),
             Self::DocTests => cargo(workspace, &["test", "--workspace", "--locked", "--doc"], &[]),
             // Not `--all-targets`: the closing line is to be one of tests that ran.
             Self::Tests => {
@@ -86,10 +92,20 @@ impl fmt::Display for Step {
             Self::Shape => "shape, no circles; long files are only named",
             Self::Requirements => "requirements and the tests that show them",
             Self::Docs => "docs",
+            Self::Fuzz => "fuzzing of the decoders",
             Self::DocTests => "examples in docs",
             Self::Tests => "tests",
         })
     }
+}
+
+/// All targets are looked over; the decoders, which are quickly built, also run for a while.
+fn fuzz_decoders(workspace: &Workspace) -> Result<bool> {
+    if !fuzz::is_installed() && env::var_os("COAPWAY_REQUIRE_PEERS").is_none() {
+        eprintln!("skipped: cargo-fuzz is not installed");
+        return Ok(true);
+    }
+    Ok(fuzz::lint(workspace)? && fuzz::run(workspace, &fuzz::decoders(), fuzz::Task::Search(FUZZ_SECONDS))?)
 }
 
 fn cargo(workspace: &Workspace, arguments: &[&str], environment: &[(&str, &str)]) -> Result<bool> {

@@ -64,7 +64,7 @@ mod tests {
             manifest: manifest.into(),
             dependencies: Vec::new(),
         };
-        check(&Metadata { root: "/w".into(), packages: vec![package] })
+        check(&Metadata { root: "/w".into(), target: "/w/target".into(), packages: vec![package] })
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 mod ci;
 mod circles;
+mod fuzz;
 mod layers;
 mod licences;
 mod lines;
@@ -16,6 +17,7 @@ mod source;
 mod spdx;
 mod workspace;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -31,9 +33,9 @@ struct Arguments {
     command: Command,
 }
 
-#[derive(Clone, Copy, Subcommand)]
+#[derive(Clone, Subcommand)]
 enum Command {
-    /// What CI runs: format, clippy, layers, licences, shape, requirements, docs, and all tests at the end.
+    /// What CI runs: format, clippy, layers, licences, shape, requirements, docs, fuzzing, and all tests at the end.
     Ci,
     /// The layer rule: arrows only go down, and the core has no clock, socket, thread, lock or global.
     Layers,
@@ -51,6 +53,17 @@ enum Command {
     },
     /// The simulator's long runs, as Markdown tables: storms, standing exchanges, a flood.
     Soak(soak::Soak),
+    /// Builds the fuzz targets with a sanitizer and runs each for a while.
+    Fuzz {
+        /// How long each target runs.
+        #[arg(long, value_name = "N", default_value_t = 30)]
+        seconds: u64,
+        /// Runs one input instead; needs one target.
+        #[arg(long, value_name = "FILE")]
+        replay: Option<PathBuf>,
+        /// Only these targets.
+        targets: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -80,6 +93,10 @@ fn run(command: Command) -> Result<bool> {
         Command::Circles { strict } => {
             let level = if strict { "error" } else { "warning" };
             Ok(report(level, &workspace.circle_findings()?) || !strict)
+        }
+        Command::Fuzz { seconds, replay, targets } => {
+            let task = replay.as_deref().map_or(fuzz::Task::Search(seconds), fuzz::Task::Replay);
+            fuzz::run(&workspace, &targets, task)
         }
     }
 }

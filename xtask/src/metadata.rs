@@ -8,6 +8,8 @@ use serde_json::Value;
 pub(crate) struct Metadata {
     /// The folder with the workspace's manifest.
     pub(crate) root: String,
+    /// The folder for what is built.
+    pub(crate) target: String,
     /// In cargo's order.
     pub(crate) packages: Vec<Package>,
 }
@@ -36,6 +38,7 @@ impl Metadata {
         let packages = value["packages"].as_array().context("cargo metadata names no packages")?;
         Ok(Self {
             root: string(&value["workspace_root"])?,
+            target: string(&value["target_directory"])?,
             packages: packages.iter().map(Package::of).collect::<Result<_>>()?,
         })
     }
@@ -69,7 +72,7 @@ mod tests {
 
     #[test]
     fn reads_packages_without_what_only_tests_need() {
-        let text = r#"{ "workspace_root": "/w", "packages": [{
+        let text = r#"{ "workspace_root": "/w", "target_directory": "/w/target", "packages": [{
             "name": "a", "version": "1.0.0", "license": "MIT", "source": null, "manifest_path": "/w/a/Cargo.toml",
             "dependencies": [
                 { "name": "b", "kind": null }, { "name": "c", "kind": "dev" }, { "name": "d", "kind": "build" }

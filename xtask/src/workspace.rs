@@ -27,6 +27,11 @@ impl Workspace {
         Path::new(&self.metadata.root)
     }
 
+    /// The folder for what is built.
+    pub(crate) fn target(&self) -> &Path {
+        Path::new(&self.metadata.target)
+    }
+
     /// Arrows between packages that go up or sideways, and what the core must not do.
     pub(crate) fn layer_findings(&self) -> Result<Vec<String>> {
         let mut findings = layers::check(&self.metadata.packages);

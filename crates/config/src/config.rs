@@ -11,13 +11,14 @@ use coapway_relay::{Forward, Route, Upstream, UpstreamId};
 use crate::command_line::{self, Overrides};
 use crate::document::Document;
 use crate::environment;
-use crate::error::ConfigErrors;
+use crate::error::{ConfigError, ConfigErrors};
 use crate::file;
 use crate::schema::operation::{LogSettings, RecordSettings, Resolver};
 use crate::section::Section;
 use crate::sets::{UpstreamSet, downstream, upstream_sets};
 use crate::settings::{Layers, Settings};
-use crate::validate;
+use crate::source::Source;
+use crate::{validate, warnings};
 
 /// A checked configuration; each value knows where it comes from.
 #[derive(Clone, Debug)]
@@ -62,7 +63,7 @@ impl Config {
         if !errors.is_empty() {
             return Err(ConfigErrors::new(errors));
         }
-        let warnings = validate::warnings(&settings, &forward);
+        let warnings = warnings::of(&settings, &forward);
         let listen = settings.listen.iter().map(|(listener, _)| listener.0).collect();
         Ok(Self { settings, forward, listen, warnings })
     }
@@ -87,8 +88,8 @@ impl Config {
                 own: self.listen.clone(),
                 own_addresses: Vec::new(),
                 own_names: Vec::new(),
-                insert_hop_limit: None,
                 identifier: self.settings.process.values.identifier.0.as_str().into(),
+                insert_hop_limit: self.settings.process.values.insert_hop_limit.0,
                 trusted: self.settings.clients.values.trusted.0.clone(),
                 client_rate: self.settings.limits.values.client_rate,
             },
@@ -125,6 +126,24 @@ impl Config {
     /// What is allowed and deserves a look, one sentence each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// An error about the value of `key`, for whoever finds that the host does not go along with it.
+    ///
+    /// Shape: `key` is dotted, as in the dump; one that nobody knows counts as a default.
+    pub fn object(&self, key: &str, reason: impl Into<String>) -> ConfigError {
+        let entries = self.settings.sections().into_iter().flat_map(|section| section.entries());
+        match entries.into_iter().find(|entry| entry.key == key) {
+            Some(entry) => ConfigError::new(entry.key, &entry.source, reason).value(entry.value),
+            None => ConfigError::new(key.to_owned(), &Source::Default, reason),
+        }
+    }
+
+    /// The same about an address of [`Config::listen`].
+    pub fn object_to_listener(&self, address: SocketAddr, reason: impl Into<String>) -> ConfigError {
+        let listener = self.settings.listen.iter().find(|(listener, _)| listener.0 == address);
+        let source = listener.map_or(Source::Default, |(_, source)| source.clone());
+        ConfigError::new("listen".to_owned(), &source, reason).value(format!("coap://{address}"))
     }
 
     /// The set for origins without a name, then those of the named ones.

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use coapway_endpoint::TransmissionParameters;
 use coapway_endpoint::parameters::MAX_LATENCY;
-use coapway_relay::Forward;
 
 use crate::config::Config;
 use crate::forecast;
+use crate::memory;
 use crate::section::{AnySection, Entry, Value as _};
 use crate::sets::{UpstreamSet, downstream};
 use crate::units::show_duration;
@@ -58,12 +58,21 @@ fn write(config: &Config, out: &mut String) -> fmt::Result {
     }
     section(&settings.forward, out)?;
     section(&settings.clients, out)?;
-    writeln!(out, "forwarding = {}", forwarding(config))?;
+    let forwarding = config.forwarding();
+    let (word, meaning) = forwarding.split_once(": ").unwrap_or((&forwarding, ""));
+    writeln!(out, "forwarding = {word}  # {meaning}")?;
 
     out.push_str("\n# operation\n");
     let rest: [&dyn AnySection; 5] =
         [&settings.dedup, &settings.limits, &settings.record, &settings.log, &settings.admin];
     rest.into_iter().try_for_each(|known| section(known, out))?;
+
+    out.push_str("\n# the most memory that strangers can make the process use\n");
+    let bound = config.memory();
+    for part in &bound.parts {
+        writeln!(out, "memory.{} = {}  # {}", part.name, memory::show(part.bytes), part.what)?;
+    }
+    writeln!(out, "memory.most = {bound}  # all of it")?;
 
     out.push_str("\n# the protocol's own (RFC 7252 §4.8), for peers that are told nothing else\n");
     protocol(out)?;
@@ -97,12 +106,8 @@ fn derived(name: &str, transmission: &TransmissionParameters, out: &mut String) 
         ("NON_LIFETIME", transmission.non_lifetime(), "a Message ID of a NON stays taken"),
     ];
     times.into_iter().try_for_each(|(time, duration, meaning)| {
-        writeln!(out, "{name}.{time} = {}  # derived: {meaning}", show_duration(rounded(duration)))
+        writeln!(out, "{name}.{time} = {}  # derived: {meaning}", show_duration(forecast::rounded(duration)))
     })
-}
-
-fn rounded(duration: Duration) -> Duration {
-    Duration::from_millis((duration.as_secs_f64() * 1000.0).round() as u64)
 }
 
 /// How many copies leave in time (R-USR-04).
@@ -137,8 +142,8 @@ fn copies(
             out,
             ": number {} would leave {} to {} after the first copy, {draw} with max_wait {}",
             surely + 1,
-            show_duration(rounded(earliest)),
-            show_duration(rounded(latest)),
+            show_duration(forecast::rounded(earliest)),
+            show_duration(forecast::rounded(latest)),
             show_duration(max_wait)
         )?;
     }
@@ -160,23 +165,28 @@ fn upstream(set: UpstreamSet<'_>, out: &mut String) -> fmt::Result {
         "{name}.due = {due}  # a silent origin is answered for with 5.04 exactly this long after receipt"
     )?;
 
-    let surely = forecast::fit(&used.transmission, used.max_wait).surely;
-    let (others, post) = (used.max_retransmit(true), used.max_retransmit(false));
-    let copies = 1 + post.min(surely);
-    let price =
-        [0.10, 0.15, 0.25].map(|loss| forecast::percent(forecast::unanswered(copies, loss))).join(" / ");
-    write!(out, "{name}.unanswered_posts = {price} %  # at 10 / 15 / 25 % loss each way, with {copies} ")?;
-    out.push_str(if copies == 1 { "copy" } else { "copies" });
-    if post < others {
+    let (posts, copies) = (forecast::posts(&used), forecast::copies(&used));
+    let plural = |copies| if copies == 1 { "1 copy".to_owned() } else { format!("{copies} copies") };
+    write!(
+        out,
+        "{name}.unanswered_posts = {} %  # at {} % loss each way, with {}",
+        forecast::prices(posts),
+        forecast::LOSSES_SHOWN,
+        plural(posts)
+    )?;
+    if posts < copies {
         write!(
             out,
-            ", since an origin may execute each copy; cure: deduplicates = true, if it recognises duplicates"
+            ", since an origin may execute each copy; cure: deduplicates = true, if it recognises duplicates: {} \
+             and {} %",
+            plural(copies),
+            forecast::prices(copies)
         )?;
     }
     out.push('\n');
 
     let per_port = forecast::requests_per_port(&used);
-    let lifetime = show_duration(rounded(forecast::message_id_lifetime(&used)));
+    let lifetime = show_duration(forecast::rounded(forecast::message_id_lifetime(&used)));
     writeln!(
         out,
         "{name}.requests_per_second = {}  # at the most to one origin: {} source ports of {per_port}/s, 65536 \
@@ -184,37 +194,6 @@ fn upstream(set: UpstreamSet<'_>, out: &mut String) -> fmt::Result {
         per_port * u64::from(used.source_ports),
         used.source_ports,
     )
-}
-
-/// The decision about forwarding in words.
-fn forwarding(config: &Config) -> String {
-    let settings = &config.settings;
-    let values = &settings.forward.values;
-    match &config.forward {
-        Forward::Off => {
-            let why = match values.enabled {
-                Some(_) => "forward.enabled is false",
-                None if settings.routes.is_empty() => {
-                    "a listener is not on loopback and there is no [forward]"
-                }
-                None => "there are routes and no [forward]",
-            };
-            format!("off  # {why}: requests with Proxy-Uri or Proxy-Scheme get 5.05")
-        }
-        Forward::Open => {
-            "open  # local clients only, since all listeners are on loopback; to every unicast target \
-                          with port 5683, 5684 or from 1024 on, except ourselves"
-                .to_owned()
-        }
-        Forward::Listed { .. } => {
-            let clients = values.clients.as_ref().map(|clients| clients.show()).unwrap_or_default();
-            let allow = values.allow.as_ref().map(|allow| allow.show()).unwrap_or_default();
-            let named: Vec<&str> = settings.upstreams.iter().map(|named| &*named.name).collect();
-            let named =
-                if named.is_empty() { String::new() } else { format!(" and upstreams {}", named.join(", ")) };
-            format!("listed  # {clients} may reach {allow}{named}; all others get 5.05")
-        }
-    }
 }
 
 fn protocol(out: &mut String) -> fmt::Result {

@@ -47,9 +47,8 @@ fn assignment(name: String, value: OsString) -> Result<Assignment, ConfigError> 
                     .hint(format!("set {variable}; durations in it are in seconds")));
             }
             if rest.contains(|c: char| c.is_lowercase()) {
-                return Err(
-                    ConfigError::unknown(key.clone(), &source).hint(format!("write {}", variable(&key)))
-                );
+                let hint = format!("write {}", variable(&key));
+                return Err(ConfigError::unknown(key, &written(Raw::from_word(&text))).hint(hint));
             }
             Ok(Assignment { key, value: written(Raw::from_word(&text)) })
         }
@@ -64,7 +63,7 @@ fn assignment(name: String, value: OsString) -> Result<Assignment, ConfigError> 
                     Some(variable) => format!("did you mean {variable}?"),
                     None => OTHERS.to_owned(),
                 };
-                Err(ConfigError::unknown(name, &source).value(text).hint(hint))
+                Err(ConfigError::unknown(name, &written(Raw::Word(text.clone()))).hint(hint))
             }
         },
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::raw::{Raw, Written};
 use crate::source::Source;
 
 /// One thing that is wrong with a configuration.
@@ -23,12 +24,14 @@ pub struct ConfigError {
 
 impl ConfigError {
     /// A key that nobody reads; whoever knows all keys adds a hint.
-    pub(crate) fn unknown(key: String, source: &Source) -> Self {
+    pub(crate) fn unknown(key: String, written: &Written) -> Self {
+        let source = &written.source;
         let reason = match source {
             Source::Environment(_) => "unknown variable",
             Source::Default | Source::File { .. } | Source::CommandLine(_) => "unknown key",
         };
-        Self::new(key, source, reason)
+        let error = Self::new(key, source, reason);
+        if written.raw == Raw::Table { error } else { error.value(&*written.text) }
     }
 
     /// Something wrong at a key, whatever its value.
@@ -39,6 +42,13 @@ impl ConfigError {
 
     pub(crate) fn value(self, value: impl Into<Box<str>>) -> Self {
         Self { value: Some(value.into()), ..self }
+    }
+
+    pub(crate) fn maybe_value(self, value: Option<String>) -> Self {
+        match value {
+            Some(value) => self.value(value),
+            None => self,
+        }
     }
 
     pub(crate) fn allowed(self, allowed: impl Into<Box<str>>) -> Self {
@@ -68,7 +78,8 @@ impl fmt::Display for ConfigError {
         }
         // A variable and an option say what is meant themselves.
         match (&self.source, value) {
-            (Source::Default | Source::File { .. }, _) if key.is_empty() => {}
+            (Source::Default | Source::File { .. }, Some(line)) if key.is_empty() => write!(f, ": {line}")?,
+            (Source::Default | Source::File { .. }, None) if key.is_empty() => {}
             (Source::Default | Source::File { .. }, Some(value)) => write!(f, ": {key} = {value}")?,
             (Source::Default | Source::File { .. }, None) => write!(f, ": {key}")?,
             (Source::Environment(_), Some(value)) => write!(f, "={value}")?,
@@ -94,8 +105,10 @@ impl fmt::Display for ConfigError {
 pub struct ConfigErrors(Vec<ConfigError>);
 
 impl ConfigErrors {
+    /// Puts errors into their order.
+    ///
     /// Shape: `errors` is not empty.
-    pub(crate) fn new(mut errors: Vec<ConfigError>) -> Self {
+    pub fn new(mut errors: Vec<ConfigError>) -> Self {
         debug_assert!(!errors.is_empty(), "a configuration without errors is loaded");
         errors.sort_by(|a, b| a.source.cmp(&b.source));
         Self(errors)

@@ -8,10 +8,27 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::document::{Array, ArrayEntry, Document};
-use crate::error::ConfigError;
+use crate::error::{ConfigError, ConfigErrors};
 use crate::raw::{Assignment, Raw, Written};
 use crate::settings::Settings;
 use crate::source::Source;
+
+/// Characters of a line that are shown.
+const LONGEST_LINE: usize = 80;
+
+/// Takes the bytes of a file for text.
+///
+/// Errors: they are no UTF-8; with line and column of the first that are none.
+pub fn text<'b>(path: &Path, bytes: &'b [u8]) -> Result<&'b str, ConfigErrors> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let valid = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
+        let source = Reader { path: Arc::new(path.to_owned()), text: valid }.source(valid.len()..valid.len());
+        let wrong = bytes.get(error.valid_up_to()).copied().unwrap_or_default();
+        let reason = format!("not UTF-8: byte 0x{wrong:02X}");
+        let error = ConfigError::new(String::new(), &source, reason);
+        ConfigErrors::new(vec![error.hint("TOML is UTF-8; save the file in that encoding")])
+    })
+}
 
 /// Reads a file; `known` says which tables there are.
 pub(crate) fn read(path: &Path, text: &str, known: &Settings) -> Document {
@@ -65,6 +82,13 @@ fn plain(name: &str) -> String {
     if name.contains('.') { format!("{name:?}") } else { name.to_owned() }
 }
 
+/// As much of a value as a reader wants to see.
+fn shown(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let start: String = line.chars().take(LONGEST_LINE).collect();
+    if start.len() < text.len() { format!("{start} …") } else { start }
+}
+
 struct Reader<'t> {
     path: Arc<PathBuf>,
     text: &'t str,
@@ -79,6 +103,13 @@ impl Reader<'_> {
         Source::File { path: Arc::clone(&self.path), line, column }
     }
 
+    /// The line of a source, as far as a reader wants to see it; `None` when it is empty.
+    fn line(&self, source: &Source) -> Option<String> {
+        let Source::File { line, .. } = source else { return None };
+        let text = self.text.lines().nth(*line as usize - 1)?.trim();
+        (!text.is_empty()).then(|| shown(text))
+    }
+
     /// Adds what is not TOML up to the first error that others follow from, and says where that is:
     /// behind it nothing means what it seems to.
     fn add_syntax_errors(&self, syntax: &[toml::de::Error], errors: &mut Vec<ConfigError>) -> Option<Source> {
@@ -88,7 +119,8 @@ impl Reader<'_> {
             .collect();
         syntax.sort();
         for (source, message) in syntax {
-            errors.push(ConfigError::new(String::new(), &source, format!("not TOML: {message}")));
+            let error = ConfigError::new(String::new(), &source, format!("not TOML: {message}"));
+            errors.push(error.maybe_value(self.line(&source)));
             if message != "duplicate key" {
                 return Some(source);
             }
@@ -127,7 +159,7 @@ impl Reader<'_> {
     ) {
         let raw = Raw::from_toml(value.get_ref());
         let span = if raw == Raw::Table { key.span() } else { value.span() };
-        let text = self.text.get(span.clone()).unwrap_or_default().to_owned();
+        let text = shown(self.text.get(span.clone()).unwrap_or_default());
         let written = Written { raw, text, source: self.source(span) };
         assignments.push(Assignment { key: dotted.to_owned(), value: written });
         if let DeValue::Table(table) = value.get_ref()

@@ -45,6 +45,43 @@ pub(crate) fn held(transmission: &TransmissionParameters, span: Duration) -> u32
     (1..=transmission.max_retransmit).take_while(fits).count() as u32
 }
 
+/// The first retransmission that may come too late for `max_wait`: its number, and when it leaves at the
+/// earliest and at the latest.
+pub(crate) fn too_late(
+    transmission: &TransmissionParameters,
+    max_wait: Duration,
+) -> Option<(u32, Duration, Duration)> {
+    let number = fit(transmission, max_wait).surely + 1;
+    let (earliest, latest) = retransmission(transmission, number);
+    (number <= transmission.max_retransmit).then_some((number, rounded(earliest), rounded(latest)))
+}
+
+/// A duration to the millisecond.
+pub(crate) fn rounded(duration: Duration) -> Duration {
+    Duration::from_millis((duration.as_secs_f64() * 1000.0).round() as u64)
+}
+
+/// Copies of a request that leave in time, the first included, when the origin is known to recognise
+/// duplicates or the request may be executed twice.
+pub(crate) fn copies(parameters: &UpstreamParameters) -> u32 {
+    1 + fit(&parameters.transmission, parameters.max_wait).surely
+}
+
+/// Copies of a POST or PATCH that leave in time, the first included.
+pub(crate) fn posts(parameters: &UpstreamParameters) -> u32 {
+    copies(parameters).min(1 + parameters.max_retransmit(false))
+}
+
+/// Losses each way that prices are told for.
+const LOSSES: [f64; 3] = [0.10, 0.15, 0.25];
+/// The same for people.
+pub(crate) const LOSSES_SHOWN: &str = "10 / 15 / 25";
+
+/// The share of exchanges without an answer at [`LOSSES`], in percent.
+pub(crate) fn prices(copies: u32) -> String {
+    LOSSES.map(|loss| percent(unanswered(copies, loss))).join(" / ")
+}
+
 /// The share of exchanges without an answer when each datagram is lost with this probability.
 pub(crate) fn unanswered(copies: u32, loss: f64) -> f64 {
     let through = (1.0 - loss) * (1.0 - loss);
@@ -99,6 +136,20 @@ mod tests {
         assert_eq!(held(&transmission(2000, 1.5, 4), span), 4);
         assert_eq!(held(&transmission(2000, 1.5, 6), span), 4);
         assert_eq!(held(&transmission(60_000, 1.5, 4), span), 0);
+    }
+
+    #[test]
+    fn a_post_is_priced_by_the_copies_that_leave_in_time() {
+        let parameters = UpstreamParameters::default();
+        assert_eq!((posts(&parameters), copies(&parameters)), (2, 4));
+        assert_eq!(prices(posts(&parameters)), "3.6 / 7.7 / 19");
+        assert_eq!(prices(copies(&parameters)), "0.13 / 0.59 / 3.7");
+        let cured = UpstreamParameters { deduplicates: true, ..parameters };
+        assert_eq!(posts(&cured), 4);
+        let hasty = UpstreamParameters { max_wait: Duration::from_secs(1), ..parameters };
+        assert_eq!((posts(&hasty), copies(&hasty)), (1, 1));
+        let late = too_late(&parameters.transmission, parameters.max_wait);
+        assert_eq!(late, Some((4, Duration::from_secs(30), Duration::from_secs(45))));
     }
 
     #[test]

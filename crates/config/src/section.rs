@@ -302,7 +302,7 @@ impl<T: Table> AnySection for Section<T> {
 
     fn set(&mut self, key: &str, written: &Written) -> Result<(), ConfigError> {
         let Some(index) = T::KEYS.iter().position(|known| known.name == key) else {
-            return Err(ConfigError::unknown(self.qualified(key), &written.source));
+            return Err(ConfigError::unknown(self.qualified(key), written));
         };
         let known = &T::KEYS[index];
         known.field.put(&mut self.values, &written.raw).map_err(|wrong| {

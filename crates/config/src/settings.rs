@@ -162,7 +162,7 @@ impl Settings {
         let (section, name) = key.split_once('.').unwrap_or(("", key));
         let result = match self.sections_mut().into_iter().find(|known| known.name() == section) {
             Some(known) => known.set(name, value),
-            None => Err(ConfigError::unknown(key.clone(), &value.source)),
+            None => Err(ConfigError::unknown(key.clone(), value)),
         };
         result.map_err(|error| self.explain(error))
     }

@@ -3,6 +3,7 @@
 mod dump;
 mod errors;
 mod layers;
+mod summary;
 
 use std::path::Path;
 

@@ -6,6 +6,7 @@ mod clock;
 mod events;
 mod log;
 mod records;
+mod rehearsal;
 mod serve;
 mod sockets;
 mod worker;

@@ -1,10 +1,12 @@
 //! `serve` and `check`: from settings to a running worker.
 
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 use std::task::{Context, Poll};
 
-use coapway_config::{Config, Overrides};
+use coapway_config::{Config, ConfigError, ConfigErrors, Overrides};
 use coapway_endpoint::Seed;
 use coapway_proxy::Listening;
 use coapway_transport::{Resolver, Source};
@@ -13,11 +15,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::arguments::Settings;
 use crate::clock::Clock;
 use crate::events::Events;
+use crate::rehearsal::{self, Findings};
 use crate::sockets::Sockets;
 use crate::worker::Worker;
 
 /// Exit code for wrong use or configuration.
 const WRONG_USE: u8 = 2;
+/// No configuration is larger, in bytes.
+const LARGEST_FILE: u64 = 1 << 20;
 /// Look-ups at a time, and look-ups that wait for their turn.
 const LOOK_UPS: (usize, usize) = (4, 1024);
 
@@ -28,19 +33,35 @@ pub(crate) fn complain(code: u8, text: &str) -> ExitCode {
     ExitCode::from(code)
 }
 
-fn load(settings: &Settings) -> Result<Config, ExitCode> {
-    let text = match &settings.config {
-        None => None,
-        Some(path) => match std::fs::read_to_string(path) {
-            Ok(text) => Some(text),
-            Err(error) => {
-                let text =
-                    format!("cannot read {}: {error}\n  hint: --config FILE names the file", path.display());
-                return Err(complain(WRONG_USE, &text));
-            }
-        },
+/// The bytes of the configuration file.
+///
+/// Errors: it cannot be read, or is larger than a configuration can be.
+fn read(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut bytes));
+    let (reason, hint) = match read {
+        Ok(_) if bytes.len() as u64 <= LARGEST_FILE => {
+            return Ok(bytes);
+        }
+        Ok(_) => ("too large".to_owned(), "is it a configuration?"),
+        Err(error) => (format!("cannot be read: {error}"), "--config FILE names the file"),
     };
-    let file = settings.config.as_deref().zip(text.as_deref());
+    Err(ConfigErrors::new(vec![ConfigError {
+        source: coapway_config::Source::CommandLine("--config"),
+        key: String::new(),
+        value: Some(path.display().to_string().into()),
+        reason,
+        allowed: Some("a file of at most 1MiB".into()),
+        hint: Some(hint.into()),
+    }]))
+}
+
+fn load(settings: &Settings) -> Result<Config, ConfigErrors> {
+    let bytes = settings.config.as_deref().map(read).transpose()?;
+    let text = match (&settings.config, &bytes) {
+        (Some(path), Some(bytes)) => Some((path.as_path(), coapway_config::text(path, bytes)?)),
+        _ => None,
+    };
     let overrides = Overrides {
         listen: settings.listen.clone(),
         reverse: settings.reverse.clone(),
@@ -50,22 +71,39 @@ fn load(settings: &Settings) -> Result<Config, ExitCode> {
         log_format: settings.log_format.clone(),
         set: settings.set.clone(),
     };
-    Config::load(file, std::env::vars_os(), &overrides)
-        .map_err(|errors| complain(WRONG_USE, &errors.to_string()))
+    Config::load(text, std::env::vars_os(), &overrides)
 }
 
-/// `coapway check`.
+fn runtime() -> Result<tokio::runtime::Runtime, ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| complain(1, &format!("cannot start: {error}")))
+}
+
+/// `coapway check`: what `serve` would say, without serving.
 pub(crate) fn check(settings: &Settings, dump: bool) -> ExitCode {
     let config = match load(settings) {
         Ok(config) => config,
+        Err(errors) => return complain(WRONG_USE, &errors.to_string()),
+    };
+    let Findings { errors, warnings } = match runtime() {
+        Ok(runtime) => {
+            let _inside = runtime.enter();
+            rehearsal::rehearse(&config)
+        }
         Err(code) => return code,
     };
+    if !errors.is_empty() {
+        return complain(WRONG_USE, &ConfigErrors::new(errors).to_string());
+    }
     let text = if dump {
-        config.dump()
+        let warnings = warnings.iter().map(|warning| format!("\n# warning: {warning}\n"));
+        std::iter::once(config.dump()).chain(warnings).collect()
     } else {
-        let warnings = config.warnings().iter().map(|warning| format!("warning: {warning}\n"));
+        let lines = config.summary().into_iter().map(|line| format!("{line}\n"));
+        let warnings =
+            config.warnings().iter().chain(&warnings).map(|warning| format!("warning: {warning}\n"));
         let rest = "configuration ok; --dump prints every value and what follows from it\n".to_owned();
-        warnings.chain([rest]).collect()
+        lines.chain(warnings).chain([rest]).collect::<String>()
     };
     let mut output = std::io::stdout().lock();
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
@@ -78,16 +116,19 @@ pub(crate) fn check(settings: &Settings, dump: bool) -> ExitCode {
 pub(crate) fn serve(settings: &Settings) -> ExitCode {
     let config = match load(settings) {
         Ok(config) => config,
-        Err(code) => return code,
+        Err(errors) => return complain(WRONG_USE, &errors.to_string()),
     };
+    let errors = rehearsal::files(&config);
+    if !errors.is_empty() {
+        return complain(WRONG_USE, &ConfigErrors::new(errors).to_string());
+    }
     if let Err(error) = crate::log::start(config.log()) {
         return complain(1, &format!("cannot open the log: {error}"));
     }
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return complain(1, &format!("cannot start: {error}")),
-    };
-    runtime.block_on(run(&config))
+    match runtime() {
+        Ok(runtime) => runtime.block_on(run(&config)),
+        Err(code) => code,
+    }
 }
 
 async fn run(config: &Config) -> ExitCode {
@@ -122,6 +163,9 @@ async fn run(config: &Config) -> ExitCode {
     parameters.relay.own = sockets.listeners().collect();
     parameters.relay.own_addresses = own_addresses();
     parameters.relay.own_names = own_names();
+    for line in config.summary() {
+        tracing::info!("{line}");
+    }
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }

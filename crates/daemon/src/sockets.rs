@@ -10,10 +10,8 @@ use coapway_message::Failure;
 use coapway_proxy::SocketRole;
 use coapway_transport::{Options, Progress, SendBatch, SendFailure, UdpSocket};
 
-/// Datagrams that blocked sockets may hold back, one and all together; what comes beyond is dropped and
-/// counted.
+/// Datagrams that blocked sockets may hold back together; what comes beyond is dropped and counted.
 const HELD_BACK: usize = 4096;
-const HELD_BACK_TOGETHER: usize = 2 * HELD_BACK;
 const BATCH: usize = 64;
 
 /// One socket and what is to leave from it.
@@ -123,7 +121,7 @@ impl Sockets {
                 return;
             }
         };
-        if self.open[place].blocked && self.is_enough_held_back(place) {
+        if self.open[place].blocked && self.waiting() >= HELD_BACK {
             self.dropped += 1;
             return;
         }
@@ -137,9 +135,9 @@ impl Sockets {
         }
     }
 
-    fn is_enough_held_back(&self, place: usize) -> bool {
-        let waiting = |&place: &usize| self.open[place].outgoing.len();
-        waiting(&place) >= HELD_BACK || self.dirty.iter().map(waiting).sum::<usize>() >= HELD_BACK_TOGETHER
+    /// Datagrams that wait, on all sockets.
+    fn waiting(&self) -> usize {
+        self.dirty.iter().map(|&place| self.open[place].outgoing.len()).sum()
     }
 
     /// Sends what was pushed, as far as the system takes it.

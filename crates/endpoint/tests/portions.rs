@@ -31,7 +31,9 @@ fn a_late_wake_sends_in_portions_until_nothing_is_due() {
     let schedule = Schedule::new(&TransmissionParameters::default(), Instant::ZERO);
     for port in 1..=COUNT as u16 {
         let content = Content::bare(Code::GET);
-        endpoint.send_request(peer(port), true, None, &content, schedule, Instant::ZERO).expect("IDs are free");
+        endpoint
+            .send_request(peer(port), true, None, &content, schedule, Instant::ZERO)
+            .expect("IDs are free");
     }
     assert_eq!(drain(&mut endpoint), COUNT);
 

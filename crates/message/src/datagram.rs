@@ -1,6 +1,7 @@
 //! One datagram: type, Message ID, token and content (RFC 7252 §3; RFC 8974 §2.1).
 
 use crate::options::OptionsError;
+use crate::token::MAX_EXTENDED_LENGTH;
 use crate::{Code, Content, Options};
 
 /// Confirmable, Non-confirmable, Acknowledgement or Reset.
@@ -109,7 +110,7 @@ fn split_token(length: u8, rest: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Appends a message to `buffer`.
 ///
-/// Shape:  `token` is at most [`crate::token::MAX_EXTENDED_LENGTH`] bytes; more than 8 only towards a
+/// Shape:  `token` is at most [`MAX_EXTENDED_LENGTH`] bytes; more than 8 only towards a
 ///         peer that sent so long a token itself.
 /// Source: RFC 7252 §3; RFC 8974 §2.1.
 pub fn encode(
@@ -119,6 +120,7 @@ pub fn encode(
     token: &[u8],
     content: &Content<'_>,
 ) {
+    debug_assert!(token.len() <= MAX_EXTENDED_LENGTH, "no message holds so long a token");
     let first = 0x40 | (message_type as u8) << 4;
     let [high, low] = message_id.to_be_bytes();
     let header = |length: u8| [first | length, content.code.0, high, low];

@@ -47,7 +47,7 @@ impl<'d> Options<'d> {
                 }
                 _ => {
                     let (delta, _, after) = split_option(rest)?;
-                    number += u32::from(delta);
+                    number += delta;
                     if number > u32::from(u16::MAX) {
                         return Err(OptionsError::NumberTooLarge);
                     }
@@ -108,7 +108,7 @@ impl<'d> IntoIterator for Options<'d> {
 #[derive(Clone, Debug)]
 pub struct Iter<'d> {
     rest: &'d [u8],
-    number: u16,
+    number: u32,
 }
 
 impl<'d> Iterator for Iter<'d> {
@@ -119,30 +119,27 @@ impl<'d> Iterator for Iter<'d> {
             return None;
         }
         let (delta, value, rest) = split_option(self.rest).ok()?;
-        self.number = self.number.wrapping_add(delta);
+        self.number += delta;
         self.rest = rest;
-        Some((OptionNumber(self.number), value))
+        Some((OptionNumber(u16::try_from(self.number).ok()?), value))
     }
 }
 
 /// Delta and value of the option that `bytes` starts with, and what follows it.
-fn split_option(bytes: &[u8]) -> Result<(u16, &[u8], &[u8]), OptionsError> {
+fn split_option(bytes: &[u8]) -> Result<(u32, &[u8], &[u8]), OptionsError> {
     let (&head, rest) = bytes.split_first().ok_or(OptionsError::Truncated)?;
     let (delta, rest) = extended(head >> 4, rest)?;
     let (length, rest) = extended(head & 15, rest)?;
-    let (value, rest) = rest.split_at_checked(usize::from(length)).ok_or(OptionsError::Truncated)?;
+    let (value, rest) = rest.split_at_checked(length as usize).ok_or(OptionsError::Truncated)?;
     Ok((delta, value, rest))
 }
 
-fn extended(nibble: u8, rest: &[u8]) -> Result<(u16, &[u8]), OptionsError> {
+/// The number that a nibble and its extension stand for, at most [`MAX_EXTENDED`].
+fn extended(nibble: u8, rest: &[u8]) -> Result<(u32, &[u8]), OptionsError> {
     match (nibble, rest) {
-        (0..=12, _) => Ok((u16::from(nibble), rest)),
-        (13, [byte, rest @ ..]) => Ok((u16::from(*byte) + 13, rest)),
-        (14, [high, low, rest @ ..]) => {
-            let value = u16::from_be_bytes([*high, *low]);
-            // A delta above 65 266 cannot lead to a valid number, a length above it to a valid datagram.
-            Ok((value.checked_add(269).ok_or(OptionsError::NumberTooLarge)?, rest))
-        }
+        (0..=12, _) => Ok((u32::from(nibble), rest)),
+        (13, [byte, rest @ ..]) => Ok((u32::from(*byte) + 13, rest)),
+        (14, [high, low, rest @ ..]) => Ok((u32::from(u16::from_be_bytes([*high, *low])) + 269, rest)),
         (15, _) => Err(OptionsError::Reserved),
         _ => Err(OptionsError::Truncated),
     }
@@ -158,6 +155,9 @@ pub fn minimal_uint(value: u32, buffer: &mut [u8; 4]) -> &[u8] {
     *buffer = value.to_be_bytes();
     &buffer[value.leading_zeros() as usize / 8..]
 }
+
+/// The largest delta or length that can be written.
+const MAX_EXTENDED: u32 = 269 + u16::MAX as u32;
 
 /// Writes a list of options in ascending order of their numbers.
 #[derive(Debug)]
@@ -176,16 +176,17 @@ impl<'b> OptionsWriter<'b> {
 
     /// Appends one option.
     ///
-    /// Shape:  `number` is not below the one before; `value` is at most 65 535 bytes.
+    /// Shape:  `number` is not below the one before; `value` is at most 65 804 bytes.
     pub fn push(&mut self, number: OptionNumber, value: &[u8]) {
         debug_assert!(number.0 >= self.last, "options are written in order");
+        debug_assert!(value.len() <= MAX_EXTENDED as usize, "no option holds that much");
         let delta = number.0.saturating_sub(self.last);
-        let length = u16::try_from(value.len()).unwrap_or(u16::MAX);
-        let value = &value[..usize::from(length)];
+        let length = u32::try_from(value.len()).unwrap_or(MAX_EXTENDED).min(MAX_EXTENDED);
+        let value = value.get(..length as usize).unwrap_or(value);
         self.last = self.last.max(number.0);
         let head = self.buffer.len();
         self.buffer.push(0);
-        let high = self.extend(delta);
+        let high = self.extend(u32::from(delta));
         let low = self.extend(length);
         self.buffer[head] = high << 4 | low;
         self.buffer.extend_from_slice(value);
@@ -201,7 +202,8 @@ impl<'b> OptionsWriter<'b> {
         Options { encoded: &self.buffer[self.start..] }
     }
 
-    fn extend(&mut self, value: u16) -> u8 {
+    /// Writes the extension of a number up to [`MAX_EXTENDED`] and returns its nibble.
+    fn extend(&mut self, value: u32) -> u8 {
         match value {
             0..=12 => value as u8,
             13..=268 => {
@@ -209,7 +211,7 @@ impl<'b> OptionsWriter<'b> {
                 13
             }
             269.. => {
-                self.buffer.extend_from_slice(&(value - 269).to_be_bytes());
+                self.buffer.extend_from_slice(&((value - 269) as u16).to_be_bytes());
                 14
             }
         }

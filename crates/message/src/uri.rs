@@ -149,12 +149,15 @@ impl From<HostRef<'_>> for Host {
     }
 }
 
+/// As in a URI: brackets around an IPv6 address, non-ASCII characters percent-encoded (RFC 7252 §6.5
+/// steps 3 and 4).
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(IpAddr::V4(address)) => fmt::Display::fmt(address, f),
             Self::Address(IpAddr::V6(address)) => write!(f, "[{address}]"),
-            Self::Name(name) => f.write_str(name),
+            Self::Name(name) if name.is_ascii() => f.write_str(name),
+            Self::Name(name) => name.bytes().try_for_each(|byte| write_byte(NAME, byte, f)),
         }
     }
 }
@@ -336,12 +339,15 @@ const SEGMENT: &Table = &NAME.or(&Table::new(b":@"));
 const QUERY_ITEM: &Table = &SEGMENT.or(&Table::new(b"/?")).sub(&Table::new(b"&"));
 
 fn encode(table: &Table, value: &[u8], text: &mut String) {
-    for &byte in value {
-        if byte.is_ascii() && table.allows(char::from(byte)) {
-            text.push(char::from(byte));
-        } else {
-            text.push_str(EStr::<Path>::encode_byte(byte).as_str());
-        }
+    // Writing to a `String` cannot fail.
+    let _ = value.iter().try_for_each(|&byte| write_byte(table, byte, text));
+}
+
+fn write_byte(table: &Table, byte: u8, text: &mut impl fmt::Write) -> fmt::Result {
+    if byte.is_ascii() && table.allows(char::from(byte)) {
+        text.write_char(char::from(byte))
+    } else {
+        text.write_str(EStr::<Path>::encode_byte(byte).as_str())
     }
 }
 

@@ -138,9 +138,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// What is under way then, every datagram as long as can be, takes some 200 MiB, and all origins
-    /// take 60 MiB: little enough to promise beforehand.
+    /// What is under way then, every datagram as long as can be, takes some 300 MiB, and all origins
+    /// take 30 MiB: little enough to promise beforehand.
     fn default() -> Self {
-        Self { fetches: 1 << 15, origins: 1 << 14, names: 1 << 12, clients: 1 << 16, hints: 1 << 12 }
+        Self { fetches: 1 << 15, origins: 1 << 13, names: 1 << 12, clients: 1 << 16, hints: 1 << 12 }
     }
 }

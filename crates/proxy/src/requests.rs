@@ -125,6 +125,10 @@ impl Proxy {
             return;
         }
         let until = now + parameters.post_guard_window;
+        if self.is_full() {
+            self.refuse(request, plan.no_response, Refusal::OVERLOADED, now);
+            return;
+        }
         let fingerprint = self.guards.fingerprint(peer.remote.ip(), plan.upstream, &plan.content);
         let waiter = Waiter { request, no_response: plan.no_response };
         match self.guards.find(fingerprint, waiter, now) {
@@ -142,6 +146,13 @@ impl Proxy {
         }
     }
 
+    /// Whether there is room for no further request: those under way, those that wait for the answer of
+    /// one, and separate responses under way are counted together.
+    fn is_full(&self) -> bool {
+        let under_way = self.relay.len() + self.guards.waiting() + self.downstream.outstanding();
+        under_way >= self.most_under_way
+    }
+
     /// Puts a request on its way; says whether it still is.
     fn begin(
         &mut self,
@@ -152,7 +163,7 @@ impl Proxy {
         now: Instant,
     ) -> bool {
         let &Arrival { request, peer, confirmable, token, .. } = arrival;
-        if self.relay.len() + self.downstream.outstanding() >= self.most_under_way {
+        if self.is_full() {
             self.refuse(request, plan.no_response, Refusal::OVERLOADED, now);
             return false;
         }

@@ -33,6 +33,11 @@ impl Puppet {
         Self { name: name.into(), address, received: VecDeque::new() }
     }
 
+    /// From now on it is at `address`.
+    pub const fn move_to(&mut self, address: SocketAddr) {
+        self.address = address;
+    }
+
     /// What came first and was not taken yet: when, from whom, and its bytes.
     pub fn take(&mut self) -> Option<(Instant, SocketAddr, Vec<u8>)> {
         self.received.pop_front()

@@ -127,11 +127,11 @@ impl Checks {
     /// A datagram left one of the proxy's sockets.
     pub fn proxy_sent(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8], now: Instant) {
         self.acknowledgement.sent(from, to, bytes);
+        self.downstream_window.sent(from, to, bytes);
         let mut found = vec![
             self.copies.sent(from, to, bytes, now),
             self.tokens.sent(from, to, bytes, now),
             self.answers.answered(from, to, bytes),
-            self.downstream_window.sent(from, to, bytes, now),
             self.amplification.sent(from, to, bytes),
         ];
         if let Seen::First(number) = self.exchanges.sent(from, to, bytes, now) {
@@ -151,6 +151,7 @@ impl Checks {
     /// The proxy told something.
     pub fn told(&mut self, event: &Event, now: Instant) {
         self.upstream_window.told(event, &self.exchanges);
+        self.downstream_window.told(event);
         let found = [
             self.settlement.told(event, now),
             self.copies.told(event, &self.exchanges),
@@ -172,6 +173,7 @@ impl Checks {
             self.acknowledgement.overdue(now),
             self.settlement.overdue(now),
             self.upstream_window.exceeded(),
+            self.downstream_window.exceeded(),
         ];
         found.into_iter().for_each(|found| self.note(found, now));
     }

@@ -11,7 +11,9 @@ pub enum Format {
     Uint,
     /// As text.
     Text,
-    /// Byte by byte.
+    /// Number, whether more follow, and size: `2/1/64` (RFC 7959 §2.2).
+    Block,
+    /// Byte by byte; nothing at all for an empty value.
     Hex,
 }
 
@@ -31,11 +33,10 @@ pub const fn format_of(number: OptionNumber) -> Format {
         | OptionNumber::MAX_AGE
         | OptionNumber::HOP_LIMIT
         | OptionNumber::ACCEPT
-        | OptionNumber::BLOCK2
-        | OptionNumber::BLOCK1
         | OptionNumber::SIZE2
         | OptionNumber::SIZE1
         | OptionNumber::NO_RESPONSE => Format::Uint,
+        OptionNumber::BLOCK2 | OptionNumber::BLOCK1 => Format::Block,
         _ => Format::Hex,
     }
 }
@@ -101,6 +102,10 @@ pub fn option(number: OptionNumber, value: &[u8]) -> String {
     let name = name.to_ascii_lowercase();
     match (format_of(number), std::str::from_utf8(value), coapway_message::options::uint(value)) {
         (Format::Uint, _, Some(number)) => format!("{name}={number}"),
+        (Format::Block, _, Some(value)) => {
+            format!("{name}={}/{}/{}", value >> 4, value >> 3 & 1, 16 << (value & 7))
+        }
+        (Format::Hex, _, _) if value.is_empty() => name,
         (Format::Text, Ok(text), _) if text.contains([' ', '"']) => format!("{name}={text:?}"),
         (Format::Text, Ok(text), _) => format!("{name}={text}"),
         _ => format!("{name}={}", hex(value)),
@@ -157,5 +162,7 @@ mod tests {
         assert_eq!(option(OptionNumber(65001), &[0x2A]), "option 65001=2a");
         assert_eq!(option(OptionNumber::MAX_AGE, &[]), "max-age=0");
         assert_eq!(option(OptionNumber::URI_HOST, b"h"), "uri-host=h");
+        assert_eq!(option(OptionNumber::BLOCK2, &[0x2E]), "block2=2/1/1024");
+        assert_eq!(option(OptionNumber::IF_NONE_MATCH, &[]), "if-none-match");
     }
 }

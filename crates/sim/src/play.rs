@@ -30,6 +30,14 @@ pub trait Stage {
     fn receive(&mut self, until: Duration) -> Option<Arrival>;
     /// Closes or opens the port of a peer.
     fn listen(&mut self, peer: usize, listens: bool) -> Result<(), Impossible>;
+    /// A multicast group that the proxy has joined, if there is one.
+    fn group(&self) -> Option<SocketAddr> {
+        None
+    }
+    /// Gives a peer another address.
+    fn move_peer(&mut self, _peer: usize) -> Result<(), Impossible> {
+        Err(Impossible)
+    }
     /// Has the proxy stand still.
     fn stall(&mut self, duration: Duration) -> Result<(), Impossible>;
 }
@@ -115,6 +123,10 @@ impl<S: Stage> Player<'_, S> {
                 self.begin(window);
                 self.stage.listen(*peer, *listens).map_err(impossible)
             }
+            Act::Move { peer } => {
+                self.begin(window);
+                self.stage.move_peer(*peer).map_err(impossible)
+            }
             Act::Stall(duration) => {
                 self.begin(window);
                 self.stage.stall(*duration).map_err(impossible)
@@ -140,7 +152,11 @@ impl<S: Stage> Player<'_, S> {
     fn send(&mut self, peer: usize, message: &Message) -> Result<(), String> {
         let stage = &*self.stage;
         let address = |peer| stage.address(peer);
-        let (to, bytes) = compose::compose(&mut self.memory, peer, message, stage.listener(), address)?;
+        let listener = match message.to_group {
+            true => stage.group().ok_or("no group on this stage")?,
+            false => stage.listener(),
+        };
+        let (to, bytes) = compose::compose(&mut self.memory, peer, message, listener, address)?;
         if !message.lost {
             self.stage.send(peer, to, &bytes);
         }

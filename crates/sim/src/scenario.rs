@@ -4,7 +4,8 @@
 //! set upstream.max_wait=5s                        configuration keys, before the first message
 //! route /boiler -> origin strip                   instead of the route / to `origin`
 //! forward anything                                instead of nothing
-//! name boiler.example = origin after 50ms         what a look-up finds
+//! clients unverified                              instead of believed
+//! name boiler.example = origin at 5s after 50ms   what a look-up finds, from when on
 //!
 //! client  sends   CON GET /t  MID=10 token=a1
 //! proxy   sends   CON GET /t  to=origin  lost

@@ -93,6 +93,11 @@ pub enum Act {
         /// Whether somebody does.
         listens: bool,
     },
+    /// A NAT gives the peer another address: what is sent to the old one does not reach it any more.
+    Move {
+        /// Whose.
+        peer: usize,
+    },
     /// The proxy's process stands still for so long.
     Stall(Duration),
 }
@@ -115,6 +120,8 @@ pub struct Message {
     pub called: Option<Box<str>>,
     /// Which message it belongs to, if not to the latest that fits.
     pub regarding: Option<Box<str>>,
+    /// Whether it is sent to a multicast group that the proxy has joined.
+    pub to_group: bool,
     /// Whether it is lost on its way: one that a peer sends never leaves; one that the proxy sends is
     /// seen by the reader and not by the peer.
     pub lost: bool,

@@ -7,6 +7,8 @@ use coapway_proxy::SocketRole;
 
 /// Where the proxy listens.
 pub const LISTENER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 5683);
+/// A multicast group that the proxy has joined (All CoAP Nodes, RFC 7252 §12.8).
+pub const GROUP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(224, 0, 1, 187)), 5683);
 /// The first of the ports that the proxy sends to origins from.
 const UPSTREAM_PORTS: u16 = 20_000;
 
@@ -32,8 +34,8 @@ pub(super) fn upstream_number(address: SocketAddr) -> Option<u32> {
 
 /// Which of the proxy's sockets has this address, as the worker would say it.
 pub(super) fn local(address: SocketAddr) -> Option<Local> {
-    if address == LISTENER {
-        return Some(Local { socket: SocketRole::Listener(0).socket(), address: Some(LISTENER.ip()) });
+    if address == LISTENER || address == GROUP {
+        return Some(Local { socket: SocketRole::Listener(0).socket(), address: Some(address.ip()) });
     }
     let role = SocketRole::Upstream { ipv6: address.is_ipv6(), number: upstream_number(address)? };
     Some(Local { socket: role.socket(), address: None })

@@ -19,7 +19,7 @@ use crate::checks::{Again, Checks, Left, Rules, Violation};
 use crate::journal::{DatagramId, Journal, Sent};
 use crate::network::{HostId, Link, Network, stream};
 
-use crate::sockets::{LISTENER, address, local, upstream_address};
+use crate::sockets::{GROUP, LISTENER, address, local, upstream_address};
 
 /// So many wakes at one instant are a timer that never stops firing.
 const MOST_WAKES: u32 = 10_000;
@@ -29,14 +29,25 @@ const MOST_WAKES: u32 = 10_000;
 pub struct Plan {
     /// The proxy's settings.
     pub parameters: Parameters,
-    /// Names that can be looked up: their addresses, and how long it takes. Others are unknown.
-    pub names: BTreeMap<String, (Vec<IpAddr>, Duration)>,
+    /// Names that can be looked up, and what is found, in order of time. Others are unknown.
+    pub names: BTreeMap<String, Vec<Found>>,
     /// Each link in each direction, unless said otherwise.
     pub link: Link,
     /// The proxy wakes up to this much late.
     pub lateness: Duration,
     /// All chance comes from here.
     pub seed: u64,
+}
+
+/// What a look-up finds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// From when on.
+    pub since: Instant,
+    /// None, when it fails or the name is unknown.
+    pub addresses: Vec<IpAddr>,
+    /// How long it takes.
+    pub delay: Duration,
 }
 
 /// The virtual world.
@@ -50,7 +61,7 @@ pub struct World {
     hosts: BTreeMap<IpAddr, HostId>,
     proxy: Worker,
     actors: Vec<Actor>,
-    names: BTreeMap<String, (Vec<IpAddr>, Duration)>,
+    names: BTreeMap<String, Vec<Found>>,
     journal: Journal,
     checks: Checks,
     wakes: u32,
@@ -98,8 +109,9 @@ impl World {
             lateness,
             random: fastrand::Rng::with_seed(stream(seed, &["lateness"])),
         };
-        let hosts = [LISTENER.ip(), upstream_address(false, 0).ip(), upstream_address(true, 0).ip()]
-            .map(|address| (address, host));
+        let hosts =
+            [LISTENER.ip(), GROUP.ip(), upstream_address(false, 0).ip(), upstream_address(true, 0).ip()]
+                .map(|address| (address, host));
         Self {
             now: Instant::ZERO,
             seed,
@@ -137,6 +149,18 @@ impl World {
         }
         self.actors.push(actor);
         host
+    }
+
+    /// Gives a puppet another address.
+    pub fn move_puppet(&mut self, index: usize, address: SocketAddr) {
+        let before = self.actors[index].address();
+        if let Actor::Puppet(puppet) = &mut self.actors[index] {
+            puppet.move_to(address);
+            let host = self.hosts[&before.ip()];
+            self.hosts.insert(address.ip(), host);
+            self.journal.name(address, &format!("{}+", self.actors[index].name()));
+            self.journal.noted(format!("{} moves to {address}", self.actors[index].name()), self.now);
+        }
     }
 
     /// The hosts and links.
@@ -375,8 +399,9 @@ impl World {
                     self.transmit(from, to, bytes, false);
                 }
                 Output::LookUp { lookup, name } => {
-                    let unknown = (Vec::new(), Duration::ZERO);
-                    let (addresses, delay) = self.names.get(&*name).cloned().unwrap_or(unknown);
+                    let mut found = self.names.get(&*name).into_iter().flatten();
+                    let found = found.rfind(|found| found.since <= self.now).cloned();
+                    let Found { addresses, delay, .. } = found.unwrap_or_default();
                     self.journal.noted(format!("look-up {lookup} of {name}"), self.now);
                     self.enter(self.now + delay, Happening::Resolved { lookup, addresses });
                 }

@@ -29,6 +29,10 @@ fn names_the_line_that_means_nothing() {
         ("after 3s..2s", ["line 1", "ends before it begins"]),
         ("after 3s", ["line 1", "nothing follows"]),
         ("client dances", ["line 1", "neither"]),
+        ("client sends CON GET /t block2=1/2/64", ["line 1", "NUMBER/MORE/SIZE"]),
+        ("client sends CON GET /t block2=1/0/65", ["line 1", "NUMBER/MORE/SIZE"]),
+        ("client sends CON GET /t to=client2", ["line 1", "to=group"]),
+        ("client sends CON\nclients unverified", ["line 2", "before the first message"]),
         ("client sends CON GET /t \"x", ["line 1", "without an end"]),
         ("client sends CON\nset upstream.max_wait=5s", ["line 2", "before the first message"]),
         ("set upstream.max_weight=5s", ["line 1", "upstream.max_weight"]),
@@ -83,4 +87,36 @@ fn one_line_may_come_in_any_order() {
     {
         assert_eq!(played(&format!("{text}{line}")), "");
     }
+}
+
+#[test]
+fn options_may_be_written_in_any_order_and_by_name() {
+    let asked = "client sends CON FETCH /t \"x\" no-response=26 hop-limit=3 block2=0/0/64 accept=60 observe=0 if-none-match if-match=0a token=000102030405060708090a0b0c0d0e0f10111213";
+    let journal = read(asked).unwrap_or_else(|error| panic!("{error}")).rehearse(1).1;
+    let said = "CON FETCH /t if-match=0a if-none-match observe=0 hop-limit=3 accept=60 block2=0/0/64 no-response=26 \"x\"";
+    assert_has(&journal.diagram(), &[said, "token=000102030405060708090a0b0c0d0e0f10111213"]);
+}
+
+#[test]
+fn what_goes_to_the_old_address_of_a_peer_does_not_reach_it() {
+    let text = "client sends CON GET /t MID=10 token=a1\nproxy sends CON GET /t\nclient moves\n\
+                origin sends ACK 2.05\n";
+    assert_eq!(played(&format!("{text}nothing for 5s")), "");
+    // Repeated from the new one it is another request.
+    assert_eq!(played(&format!("{text}client repeats\nproxy sends CON GET /t\n")), "");
+}
+
+#[test]
+fn a_look_up_finds_what_there_is_by_then() {
+    let text = "forward anything\nroute none\nname h.example = nobody\nname h.example = origin at 100s after 1s\n\
+                client sends CON GET proxy-uri=coap://h.example/t MID=10 token=a1\n\
+                proxy sends ACK 5.02 ...\"not-sent\"...\n";
+    let text = text.replace("...\"not", "... \"not");
+    assert_eq!(
+        played(&format!(
+            "{text}after 100s\nclient sends CON GET proxy-uri=coap://h.example/t MID=11 token=a2\n\
+             after 500ms\nproxy sends ACK\nafter 500ms\nproxy sends CON GET /t uri-host=h.example\n"
+        )),
+        ""
+    );
 }

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::syscalls;
 use hosts::HostsFile;
+pub use hosts::parse_hosts;
 
 /// How many addresses of one name are kept: enough to try, and no more than a stranger's answer may
 /// cost.

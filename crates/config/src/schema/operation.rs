@@ -8,7 +8,7 @@ use coapway_relay::Parameters as Relay;
 
 use crate::error::Wrong;
 use crate::raw::Raw;
-use crate::section::{Field, Key, Table, Value, choose};
+use crate::section::{Field, Key, Table, Value, choose, count};
 
 /// Where names are looked up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -157,6 +157,23 @@ impl Value for Identifier {
     }
 }
 
+/// The Hop-Limit that is added, if any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HopLimit(pub(crate) Option<u8>);
+
+impl Value for HopLimit {
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        if raw.as_text() == Some("off") {
+            return Ok(Self(None));
+        }
+        count(raw, 1, 255).map(|hops| Self(u8::try_from(hops).ok()))
+    }
+
+    fn show(&self) -> String {
+        self.0.map_or_else(|| "off".to_owned(), |hops| hops.to_string())
+    }
+}
+
 impl Value for RecordDestination {
     fn read(raw: &Raw) -> Result<Self, Wrong> {
         Ok(match text(raw)? {
@@ -234,6 +251,7 @@ pub(crate) struct Process {
     workers: u32,
     pub(crate) resolver: Resolver,
     pub(crate) identifier: Identifier,
+    pub(crate) insert_hop_limit: HopLimit,
     pub(crate) drain_timeout: Duration,
 }
 
@@ -241,7 +259,13 @@ impl Default for Process {
     fn default() -> Self {
         let identifier = Identifier(Relay::default().identifier.into());
         let drain_timeout = Duration::from_secs(30);
-        Self { workers: 1, resolver: Resolver::System, identifier, drain_timeout }
+        Self {
+            workers: 1,
+            resolver: Resolver::System,
+            identifier,
+            insert_hop_limit: HopLimit::default(),
+            drain_timeout,
+        }
     }
 }
 
@@ -269,6 +293,13 @@ impl Table for Process {
             doc: "Who we are in the diagnostic payload of a 5.08, which tells an operator where a request went \
                   round in a circle (RFC 8768 §4).",
             why: "proxies on the way add themselves to it, with a space between them",
+        },
+        Key {
+            name: "insert_hop_limit",
+            field: Field::Value("\"off\" or 1 to 255", |t| &mut t.insert_hop_limit),
+            doc: "The Hop-Limit of a request that comes without one, so that other proxies end a circle too; 16 \
+                  is what the RFC inserts (RFC 8768 §3).",
+            why: "with none left the first proxy refuses it; the option is one byte",
         },
         Key {
             name: "drain_timeout",

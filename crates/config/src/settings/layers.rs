@@ -6,7 +6,7 @@ use crate::document::{Array, ArrayEntry, Document};
 use crate::error::ConfigError;
 use crate::raw::{Assignment, Raw};
 use crate::schema::places::{Listen, Name, Route, RoutePath};
-use crate::section::{AnySection as _, Section};
+use crate::section::{AnySection as _, Section, Value};
 use crate::source::Source;
 
 /// The three layers over the defaults, weakest first.
@@ -60,9 +60,7 @@ impl Settings {
                     let result = settings.upstreams[index].set(&name, &value);
                     errors.extend(result.err().map(|error| settings.explain(error)));
                 }
-                None if complete => {
-                    errors.push(settings.explain_name(ConfigError::unknown(key, &value.source)))
-                }
+                None if complete => errors.push(settings.explain_name(ConfigError::unknown(key, &value))),
                 None => {}
             }
         }
@@ -189,12 +187,13 @@ impl Settings {
             let by_file =
                 |section: &Section<Route>| section.source("upstream") != Source::CommandLine(REVERSE);
             if self.routes[..index].iter().filter(|other| by_file(other)).any(|other| same(&other)) {
-                let source = route.source(if values.path.is_some() { "path" } else { "host" });
-                errors.push(ConfigError::new(
-                    "routes".to_owned(),
-                    &source,
-                    "a second route for the same requests",
-                ));
+                let (key, value) = match (&values.path, &values.host) {
+                    (Some(path), _) => ("path", Some(path.show())),
+                    (None, host) => ("host", host.as_ref().map(Value::show)),
+                };
+                let reason = "a second route for the same requests";
+                let error = ConfigError::new(format!("routes.{key}"), &route.source(key), reason);
+                errors.push(error.maybe_value(value.map(|value| format!("{value:?}"))));
             }
         }
     }

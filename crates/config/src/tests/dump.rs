@@ -51,10 +51,54 @@ fn shows_what_a_post_costs() {
         price.starts_with("3.6 / 7.7 / 19 %  # at 10 / 15 / 25 % loss each way, with 2 copies"),
         "{price}"
     );
-    assert!(price.contains("cure: deduplicates = true"), "{price}");
+    let cure = "cure: deduplicates = true, if it recognises duplicates: 4 copies and 0.13 / 0.59 / 3.7 %";
+    assert!(price.ends_with(cure), "{price}");
     let dump = loaded("", &[], &set(&["upstream.deduplicates=true"])).dump();
     let price = line(&dump, "upstream.unanswered_posts");
     assert!(price.starts_with("0.13 / 0.59 / 3.7 %") && !price.contains("cure"), "{price}");
+}
+
+#[test]
+fn shows_the_constants_of_the_protocol() {
+    let dump = loaded("", &[], &Overrides::default()).dump();
+    for (constant, value) in [
+        ("ACK_TIMEOUT", "2s"),
+        ("ACK_RANDOM_FACTOR", "1.5"),
+        ("MAX_RETRANSMIT", "4"),
+        ("NSTART", "1"),
+        ("DEFAULT_LEISURE", "5s"),
+        ("PROBING_RATE", "1 byte/s"),
+        ("MAX_LATENCY", "100s"),
+    ] {
+        let line = line(&dump, &format!("protocol.{constant}"));
+        assert!(line.starts_with(&format!("{value}  # RFC 7252 §4.8")), "{constant}: {line}");
+    }
+}
+
+#[test]
+fn shows_what_memory_is_made_of() {
+    let most = |settings: &[&str]| {
+        let dump = loaded("", &[], &set(settings)).dump();
+        let mebibytes = |line: &str| -> u64 {
+            line.split_once("MiB").and_then(|(number, _)| number.parse().ok()).expect("MiB")
+        };
+        let parts: u64 =
+            ["remembered", "requests", "responses", "origins", "names", "clients", "hints", "tokens"]
+                .into_iter()
+                .chain(["fingerprints", "sockets", "records", "base"])
+                .map(|part| mebibytes(line(&dump, &format!("memory.{part}"))))
+                .sum();
+        let most = mebibytes(line(&dump, "memory.most"));
+        assert!((parts - 12..=parts).contains(&most), "each part is rounded up: {dump}");
+        most
+    };
+    let default = most(&[]);
+    assert!(default < 850, "a default that fits beside other programs: {default}MiB");
+    assert!(most(&["limits.fetches=1000000"]) > 6000);
+    assert_eq!(most(&["dedup.memory=1MiB"]), default - 255 - 32);
+    assert!(most(&["record.file=-"]) > default + 200, "paths of records are kept with requests");
+    assert!(most(&["upstream.rto.window=1000"]) > default + 200);
+    assert!(most(&["upstream.token=preserve", "upstream.post_guard=fingerprint"]) > default + 100);
 }
 
 #[test]
@@ -70,7 +114,7 @@ fn says_who_may_reach_what() {
     };
     assert_eq!(
         forwarding("", &Overrides::default()),
-        "open  # local clients only, since all listeners are on loopback; to every unicast target with port 5683, \
+        "open  # to local clients only, since all listeners are on loopback; to every unicast target with port 5683, \
          5684 or from 1024 on, except ourselves"
     );
     assert_eq!(

@@ -50,7 +50,7 @@ fn an_unknown_key() {
     check(
         "[upstream]\nack_timout = \"2s\"\n",
         "1 error in the configuration\n\n\
-         coapway.toml:2:14: upstream.ack_timout\n    \
+         coapway.toml:2:14: upstream.ack_timout = \"2s\"\n    \
              unknown key\n    \
              hint: did you mean upstream.ack_timeout?",
     );
@@ -64,7 +64,7 @@ fn an_unknown_key() {
     check(
         "[log]\ncolour = true\n",
         "1 error in the configuration\n\n\
-         coapway.toml:2:10: log.colour\n    \
+         coapway.toml:2:10: log.colour = true\n    \
              unknown key\n    \
              hint: known here: file, format, level",
     );
@@ -100,7 +100,7 @@ fn an_unknown_variable() {
     assert_eq!(
         refused("COAPWAY__UPSTREAM__QUEU", "2"),
         "1 error in the configuration\n\n\
-         environment: COAPWAY__UPSTREAM__QUEU\n    \
+         environment: COAPWAY__UPSTREAM__QUEU=2\n    \
              unknown variable\n    \
              hint: did you mean COAPWAY__UPSTREAM__QUEUE?"
     );
@@ -263,7 +263,7 @@ fn places_that_lead_nowhere() {
     let twice = "[[routes]]\npath = \"/a\"\nupstream = \"boiler\"\n";
     let errors = refused(&format!("{upstream}{twice}{twice}"), &[], &Overrides::default());
     assert!(
-        errors.contains("coapway.toml:8:8: routes\n    a second route for the same requests"),
+        errors.contains("coapway.toml:8:8: routes.path = \"/a\"\n    a second route for the same requests"),
         "{errors}"
     );
 }
@@ -300,12 +300,12 @@ fn what_is_not_toml_hides_what_follows_only() {
          coapway.toml:1:11: workers = 0\n    \
              out of range; allowed: only 1\n    \
              hint: several workers are not in this version: with one, what is learned of an origin and NSTART are exact\n\n\
-         coapway.toml:4:1\n    \
+         coapway.toml:4:1: queue = 2\n    \
              not TOML: duplicate key\n\n\
-         coapway.toml:5:9: upstream.allow\n    \
+         coapway.toml:5:9: upstream.allow = [1 …\n    \
              unknown key\n    \
              hint: did you mean forward.allow?\n\n\
-         coapway.toml:6:1\n    \
+         coapway.toml:6:1: [log]\n    \
              not TOML: missing comma between array elements, expected `,`",
     );
 }

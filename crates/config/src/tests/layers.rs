@@ -279,13 +279,55 @@ fn what_is_allowed_but_bold_gives_a_warning() {
         ("downstream.ack_timeout=999ms", "RFC 8085 §3.1.1"),
         ("upstream.ack_random_factor=1.0", "under 1.1"),
         ("downstream.max_wait=8s", "MAX_TRANSMIT_WAIT (8.4s)"),
-        ("listen=coap://0.0.0.0", "nothing is served"),
+        ("downstream.answer_within=30s", "has no effect: no upstream is waited for longer than 30s"),
+        ("forward.enabled=false", "nothing is served"),
+        ("upstream.token=preserve", "RFC 7252 §11.4"),
+        ("upstream.post_guard=request-tag", "beyond what RFC 9175 means"),
+        ("upstream.post_guard_window=9s", "has no effect: upstream.post_guard is \"none\""),
+        ("upstream.retry.max_attempts=3", "one more load"),
+        ("upstream.probing_rate=off", "RFC 7252 §4.7"),
     ] {
         let warnings = warnings(&[setting]);
         assert!(matches!(&warnings[..], [warning] if warning.contains(text)), "{setting}: {warnings:?}");
     }
     assert_eq!(warnings(&["upstream.nstart=4"]), [""; 0]);
     assert_eq!(warnings(&["upstream.nstart=4", "upstream.rto.estimator=fixed"]).len(), 1);
+    for quiet in ["downstream.answer_within=29s", "upstream.post_guard=fingerprint", "limits.client_rate=0"] {
+        assert_eq!(warnings(&[quiet]), [""; 0], "{quiet}");
+    }
     let open = warnings(&["forward.clients=0.0.0.0/0", "forward.allow=a"]);
     assert_eq!(open, ["forward.clients has 0.0.0.0/0: everybody may have requests forwarded"]);
+}
+
+#[test]
+fn a_listener_for_everybody_gives_a_warning() {
+    let served =
+        ["listen=coap://127.0.0.1:5700,coap://[::]", "forward.clients=10.0.0.0/8", "forward.allow=a"];
+    let warnings = |more: &[&str]| loaded("", &[], &set(&[&served, more].concat())).warnings().to_vec();
+    let [forged] = &warnings(&[])[..] else { panic!("one") };
+    assert!(forged.starts_with("clients.trusted is empty and [::]:5683 is open"), "{forged}");
+    assert!(forged.contains("above 136 bytes and three times the request is withheld with 4.01"), "{forged}");
+    assert_eq!(warnings(&["clients.trusted=10.0.0.0/8"]), [""; 0]);
+    let [any_rate] = &warnings(&["clients.trusted=10.0.0.0/8", "limits.client_rate=0"])[..] else {
+        panic!("one")
+    };
+    assert!(any_rate.starts_with("limits.client_rate = 0: one client that reaches [::]:5683"), "{any_rate}");
+}
+
+#[test]
+fn a_warning_is_told_once_for_what_upstreams_share() {
+    let file = "[upstream]\ntoken = \"preserve\"\nretry.max_attempts = 3\n\
+                [[upstreams]]\nname = \"a\"\nuri = \"coap://a\"\n\
+                [[upstreams]]\nname = \"b\"\nuri = \"coap://b\"\nretry.max_attempts = 5\n";
+    let config = loaded(file, &[], &Overrides::default());
+    let starts: Vec<&str> =
+        config.warnings().iter().filter_map(|warning| warning.split(':').next()).collect();
+    assert_eq!(
+        starts,
+        [
+            "upstream.token = \"preserve\"",
+            "upstream.retry.max_attempts = 3",
+            "upstreams.b.retry.max_attempts = 5"
+        ]
+    );
 }

@@ -239,7 +239,8 @@ impl Endpoint {
     /// After a late wake that may be a copy of every message under way. They leave in portions, so
     /// that they never stand in memory all at once: [`Endpoint::poll_timeout`] is over until all left.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while self.outbox.len() + self.events.len() < AT_ONCE
+        let most = self.outbox.len() + self.events.len() + AT_ONCE;
+        while self.outbox.len() + self.events.len() < most
             && let Some(deadline) = self.timers.expire(now)
         {
             match deadline {

@@ -5,7 +5,7 @@ use coapway_time::Instant;
 
 use super::endpoint::Endpoint;
 use super::preserved::Preserved;
-use super::retransmission::{Kind, Schedule, Transmission};
+use super::retransmission::{Kind, Schedule};
 use crate::event::{Received, Refused};
 use crate::peer::Peer;
 use crate::trace::{AnswerKind, Trace};
@@ -71,7 +71,7 @@ impl Endpoint {
     /// Gives an exchange up: no further copy leaves and no event comes. A response that still
     /// arrives counts as late. Returns how it went so far.
     pub fn cancel(&mut self, exchange: ExchangeId) -> Option<Trace> {
-        self.take_transmission(exchange).map(|transmission| transmission.trace)
+        self.end(exchange)
     }
 
     /// Whether a request to `peer` may carry this token of the caller's: 4 to 8 bytes, neither in use
@@ -134,20 +134,23 @@ impl Endpoint {
         if message_type == MessageType::Confirmable {
             self.outbox.empty(peer, MessageType::Acknowledgement, message_id);
         }
-        let Some(Transmission { mut trace, .. }) = self.take_transmission(exchange) else {
-            return Received::Nothing;
-        };
         let kind = match message_type {
             MessageType::Acknowledgement => AnswerKind::Piggybacked,
             MessageType::Confirmable => AnswerKind::Separate,
             MessageType::NonConfirmable | MessageType::Reset => AnswerKind::NonConfirmable,
         };
-        trace.answer = Some(kind);
-        if piggybacked {
-            trace.acks += 1;
-            trace.first_ack.get_or_insert(now);
+        if let Some(transmission) = self.transmissions.get_mut(exchange) {
+            let trace = &mut transmission.trace;
+            trace.answer = Some(kind);
+            if piggybacked {
+                trace.acks += 1;
+                trace.first_ack.get_or_insert(now);
+            }
         }
-        Received::Response { exchange, kind, content, trace }
+        match self.end(exchange) {
+            Some(trace) => Received::Response { exchange, kind, content, trace },
+            None => Received::Nothing,
+        }
     }
 
     /// A response that belongs to nothing under way. One to an exchange that is over is late or a

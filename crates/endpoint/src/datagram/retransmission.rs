@@ -6,7 +6,7 @@ use coapway_message::ExchangeId;
 use coapway_time::{Instant, TimerId};
 
 use super::duplicates::EntryId;
-use crate::parameters::TransmissionParameters;
+use crate::parameters::{TransmissionParameters, power_of_two_less_one, scaled};
 use crate::trace::Trace;
 
 /// When the copies of one Confirmable message may leave.
@@ -56,7 +56,7 @@ impl Schedule {
         let span = parameters.max_transmit_span().max(max_wait.min(relied_on));
         Self {
             span,
-            stretch: max_wait.mul_f64(0.8).min(span.div_f64(1.0 + parameters.retry_jitter)),
+            stretch: scaled(max_wait, 0.8).min(scaled(span, 1.0 / (1.0 + parameters.retry_jitter))),
             deadline: now + max_wait,
             last_copy_before: now + max_wait,
             lifetime: parameters.exchange_lifetime() + max_wait,
@@ -69,7 +69,7 @@ impl Schedule {
     pub(super) fn first_wait(&self, random: &mut fastrand::Rng) -> Duration {
         let jitter = self.jitter.min(self.random_factor - 1.0).max(0.0);
         let spread = (self.random_factor / (1.0 + jitter) - 1.0).max(0.0);
-        self.timeout.mul_f64(1.0 + spread * random.f64())
+        scaled(self.timeout, 1.0 + spread * random.f64())
     }
 
     /// The wait after copy `copies` (1 for the first), where the first wait was drawn as `first`.
@@ -79,18 +79,18 @@ impl Schedule {
             return plain;
         }
         let jitter = self.jitter.min(self.random_factor - 1.0).max(0.0);
-        plain.mul_f64(1.0 + jitter * random.f64())
+        scaled(plain, 1.0 + jitter * random.f64())
     }
 
     /// No copy leaves later than this after the first: the span, or where a stretched schedule ends.
     pub(super) fn latest_offset(&self) -> Duration {
-        self.span.max(self.stretch.mul_f64(1.0 + self.jitter))
+        self.span.max(scaled(self.stretch, 1.0 + self.jitter))
     }
 
     /// When retransmission `k` leaves without jitter: T₀·(2ᵏ − 1), the last one not before
     /// `stretch` and the one before it halfway on a logarithmic scale.
     fn offset(&self, first: Duration, k: u32) -> Duration {
-        let doubling = |k: u32| first.mul_f64(2f64.powi(k.min(30) as i32) - 1.0);
+        let doubling = |k: u32| scaled(first, power_of_two_less_one(k));
         let last = self.max_retransmit;
         if self.stretch.is_zero() || last < 2 || k + 1 < last || k < 2 {
             return doubling(k);
@@ -100,7 +100,8 @@ impl Schedule {
             return end;
         }
         if k > last {
-            return end + (end - self.offset(first, last - 1)).max(first.mul_f64(2f64.powi(last as i32)));
+            return end
+                + (end - self.offset(first, last - 1)).max(scaled(first, power_of_two_less_one(last) + 1.0));
         }
         let before = doubling(k - 1);
         doubling(k).max(Duration::from_secs_f64((before.as_secs_f64() * end.as_secs_f64()).sqrt()))

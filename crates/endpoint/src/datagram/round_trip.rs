@@ -9,7 +9,7 @@ use coapway_time::Instant;
 
 use self::estimate::Estimate;
 use self::samples::Samples;
-use crate::parameters::RtoParameters;
+use crate::parameters::{RtoParameters, scaled};
 
 /// A held timeout is not doubled past this (RFC 6298 §2.5).
 const LONGEST_HELD: Duration = Duration::from_secs(60);
@@ -69,7 +69,7 @@ impl RoundTrip {
         let base = self.base();
         match self.held {
             // Copies at 0, T and 3 T: the third leaves at two thirds of the wait at the latest.
-            Some(held) => base.max(held.min(wait.mul_f64(2.0 / 9.0))),
+            Some(held) => base.max(held.min(scaled(wait, 2.0 / 9.0))),
             None => base,
         }
     }
@@ -127,7 +127,7 @@ impl RoundTrip {
     /// (Unbound's rule).
     pub fn timed_out(&mut self, used: Duration) {
         let current = self.held.unwrap_or_else(|| self.base());
-        if current >= used.mul_f64(0.5) && current <= used * 2 {
+        if current >= used / 2 && current <= used * 2 {
             self.held = Some((used * 2).max(current).min(LONGEST_HELD));
         }
     }

@@ -25,6 +25,7 @@ impl<T> Slots<T> {
         }
     }
 
+    #[inline]
     pub(super) fn insert(&mut self, value: T) -> ExchangeId {
         let id = self.next_id();
         match self.free.pop() {
@@ -48,15 +49,16 @@ impl<T> Slots<T> {
         }
     }
 
+    #[inline]
     pub(super) fn remove(&mut self, id: ExchangeId) -> Option<T> {
         let (generation, value) = self.places.get_mut(id.slot as usize)?;
-        if *generation != id.generation {
+        if *generation != id.generation || value.is_none() {
             return None;
         }
-        let value = value.take()?;
         *generation = generation.wrapping_add(1);
         self.free.push(id.slot);
-        Some(value)
+        // Last, so that it is moved once.
+        value.take()
     }
 
     /// What is in the places.

@@ -119,7 +119,8 @@ impl Endpoint {
         }
     }
 
-    /// A response of which no further copy leaves blocks nobody (R-ATK-06). Returns whether it did.
+    /// A response is over, or no further copy of it leaves, and it blocks nobody (R-ATK-06). Returns
+    /// whether it did.
     fn leave_turn(&mut self, exchange: ExchangeId) -> bool {
         let transmission = self.transmissions.get_mut(exchange);
         transmission.is_some_and(|transmission| std::mem::take(&mut transmission.in_turn))
@@ -228,9 +229,9 @@ impl Endpoint {
     }
 
     fn pong(&mut self, exchange: ExchangeId, now: Instant) {
-        let Some(mut transmission) = self.take_transmission(exchange) else { return };
-        transmission.trace.first_ack = Some(now);
-        let round_trip = transmission.trace.exact_round_trip();
+        let Some(mut trace) = self.end(exchange) else { return };
+        trace.first_ack = Some(now);
+        let round_trip = trace.exact_round_trip();
         self.events.push_back(Event::Alive { exchange, round_trip });
     }
 
@@ -238,7 +239,7 @@ impl Endpoint {
         let Some(transmission) = self.transmissions.get(exchange) else { return };
         match transmission.kind {
             Kind::Request | Kind::Ping => {
-                let Some(Transmission { trace, .. }) = self.take_transmission(exchange) else { return };
+                let Some(trace) = self.end(exchange) else { return };
                 self.events.push_back(Event::Failed { exchange, failure, trace });
             }
             Kind::Response(answered) => self.delivered(exchange, answered.request, Err(failure), now),
@@ -252,17 +253,19 @@ impl Endpoint {
         outcome: Result<(), Failure>,
         now: Instant,
     ) {
-        let Some(transmission) = self.take_transmission(exchange) else { return };
-        let copies = transmission.trace.copies.len() as u32;
+        let in_turn = self.leave_turn(exchange);
+        let Some(trace) = self.end(exchange) else { return };
+        let copies = trace.copies.len() as u32;
         self.events.push_back(Event::Delivered { exchange: request, outcome, copies });
-        if transmission.in_turn {
-            self.end_turn(transmission.trace.peer, now);
+        if in_turn {
+            self.end_turn(trace.peer, now);
         }
     }
 
     /// Ends a message of ours: its timer stops, its Message ID leads nowhere, its slot is free.
-    pub(super) fn take_transmission(&mut self, exchange: ExchangeId) -> Option<Transmission> {
-        let mut transmission = self.transmissions.remove(exchange)?;
+    #[inline]
+    pub(super) fn end(&mut self, exchange: ExchangeId) -> Option<Trace> {
+        let transmission = self.transmissions.get_mut(exchange)?;
         if let Some(timer) = transmission.timer.take() {
             self.timers.cancel(timer);
         }
@@ -274,6 +277,6 @@ impl Endpoint {
             buffer.clear();
             buffer.shrink_to(KEPT_BUFFER);
         }
-        Some(transmission)
+        self.transmissions.remove(exchange).map(|transmission| transmission.trace)
     }
 }

@@ -10,10 +10,10 @@ const CON: MessageType = MessageType::Confirmable;
 const NON: MessageType = MessageType::NonConfirmable;
 
 fn unverified(hop: &mut Hop, request: &[u8]) -> ExchangeId {
-    match hop.receive_through(Gate::TakeUnverified, PEER, request) {
-        Got::Request(exchange) => exchange,
-        got => panic!("a request, not {got:?}"),
-    }
+    let Got::Request(exchange) = hop.receive_through(Gate::TakeUnverified, PEER, request) else {
+        panic!("a request")
+    };
+    exchange
 }
 
 fn answer(payload: &[u8]) -> Content<'_> {

@@ -300,7 +300,7 @@ proptest! {
                 }
                 5 => exchange.into_iter().for_each(|exchange| endpoint.acknowledge_early(exchange)),
                 _ => {
-                    now = now + Duration::from_millis(millis);
+                    now += Duration::from_millis(millis);
                     endpoint.handle_timeout(now);
                 }
             }

@@ -16,7 +16,14 @@ fn told(hop: &mut Hop, of: ExchangeId) -> Vec<(&'static str, u32)> {
         Event::Failed { exchange, trace, .. } if exchange == of => {
             Some(("failed", trace.copies.len() as u32))
         }
-        _ => None,
+        Event::EmptyAckSent { .. }
+        | Event::Repeated { .. }
+        | Event::Delivered { .. }
+        | Event::Acknowledged { .. }
+        | Event::Retransmitted { .. }
+        | Event::Exhausted { .. }
+        | Event::Failed { .. }
+        | Event::Alive { .. } => None,
     };
     hop.events().into_iter().filter_map(told).collect()
 }

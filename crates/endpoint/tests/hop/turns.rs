@@ -25,12 +25,12 @@ fn downstream() -> EndpointParameters {
 
 /// Requests with Message IDs and tokens from `first` on, acknowledged and not yet answered.
 fn open(hop: &mut Hop, peer: Peer, first: u8, count: u8) -> Vec<ExchangeId> {
-    let exchanges = (first..first + count)
-        .map(|number| match hop.receive_from(peer, &request(CON, number.into(), &[number])) {
-            Got::Request(exchange) => exchange,
-            got => panic!("a request, not {got:?}"),
-        })
-        .collect();
+    let mut exchanges = Vec::new();
+    for number in first..first + count {
+        let got = hop.receive_from(peer, &request(CON, number.into(), &[number]));
+        let Got::Request(exchange) = got else { panic!("a request, not {got:?}") };
+        exchanges.push(exchange);
+    }
     hop.wait(hop.now + Duration::from_secs(1));
     exchanges
 }
@@ -207,7 +207,7 @@ fn a_repeat_is_acknowledged_while_its_response_waits() {
     assert_eq!(hop.sent(), [empty_ack(2)]);
     acknowledge(&mut hop, PEER, &first[0]);
     assert_eq!(shape(&hop.sent()), [(0, 2)]);
-    hop.now = hop.now + Duration::from_secs(1);
+    hop.now += Duration::from_secs(1);
     hop.receive(&request(CON, 2, &[2]));
     assert_eq!(hop.sent().len(), 2, "acknowledged, and drawn anew");
 }

@@ -1,7 +1,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{OptionNumber, OptionsWriter};
 
 fn error(bytes: &[u8]) -> Option<FormatError> {
     match Datagram::parse(bytes) {
@@ -60,33 +59,5 @@ proptest! {
             let second = Datagram::parse(&again).expect("what we write is valid");
             prop_assert_eq!(second, datagram);
         }
-    }
-
-    #[test]
-    fn agrees_with_an_independent_codec(
-        token in proptest::collection::vec(any::<u8>(), 0..=8),
-        code in prop_oneof![1u8..=7, 64u8..=95, 128u8..=160],
-        message_id: u16,
-        mut list in proptest::collection::vec((1u16..3000, proptest::collection::vec(any::<u8>(), 0..300)), 0..5),
-        payload in proptest::collection::vec(any::<u8>(), 0..60),
-    ) {
-        list.sort_by_key(|(number, _)| *number);
-        let (mut buffer, mut bytes) = (Vec::new(), Vec::new());
-        let mut writer = OptionsWriter::new(&mut buffer);
-        for (number, value) in &list {
-            writer.push(OptionNumber(*number), value);
-        }
-        let content = Content { code: Code(code), options: writer.finish(), payload: &payload };
-        encode(&mut bytes, MessageType::NonConfirmable, message_id, &token, &content);
-        let theirs = coap_lite::Packet::from_bytes(&bytes).expect("valid there too");
-        prop_assert_eq!(theirs.header.message_id, message_id);
-        prop_assert_eq!(theirs.get_token(), &token[..]);
-        prop_assert_eq!(&theirs.payload, &payload);
-        let read: Vec<_> = theirs
-            .options()
-            .flat_map(|(number, values)| values.iter().map(|value| (*number, value.clone())))
-            .collect();
-        prop_assert_eq!(read, list);
-        prop_assert_eq!(theirs.to_bytes_unlimited().expect("encodes"), bytes);
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use coapway_time::Instant;
 
 use super::Rules;
-use crate::sockets::LISTENER;
+use crate::sockets::{GROUP, LISTENER};
 
 /// Version 1, type CON, at least a header.
 fn confirmable_id(bytes: &[u8]) -> Option<u16> {
@@ -56,7 +56,8 @@ impl Acknowledgement {
     }
 
     pub(super) fn received(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8], now: Instant) {
-        if let Some(id) = confirmable_id(bytes) {
+        // Nothing that was sent to a group is acknowledged (RFC 7252 §8.1).
+        if let Some(id) = confirmable_id(bytes).filter(|_| to != GROUP) {
             self.waiting.entry((from, to, id)).or_insert(now);
         }
     }

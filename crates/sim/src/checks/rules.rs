@@ -16,7 +16,7 @@ mod kept {
     /// `answer_within` bounds the wait for an answer.
     pub(super) const ANSWER_WITHIN: bool = false;
     /// `downstream.nstart` bounds separate responses.
-    pub(super) const DOWNSTREAM_NSTART: bool = false;
+    pub(super) const DOWNSTREAM_NSTART: bool = true;
     /// An origin that is reached under two sets of settings has one window.
     pub(super) const ONE_WINDOW: bool = false;
     /// `probing_rate` bounds Non-confirmable requests.
@@ -46,8 +46,6 @@ pub struct Rules {
     pub upstream_nstart: usize,
     /// Separate responses that one client may have before it reacts.
     pub downstream_nstart: Option<usize>,
-    /// How long a separate response is offered.
-    pub downstream_max_wait: Duration,
     /// Bytes a second of Non-confirmable requests to an origin that does not react.
     pub probing_rate: Option<f64>,
     /// Whether a request may carry its client's token.
@@ -112,7 +110,6 @@ impl Rules {
             max_attempts: most(|upstream| upstream.retry.max_attempts),
             upstream_nstart: most(|upstream| nstart(upstream.nstart)) * windows,
             downstream_nstart: kept::DOWNSTREAM_NSTART.then_some(nstart(downstream.nstart) as usize),
-            downstream_max_wait: downstream.max_wait,
             // The slowest would do; a rate that is lifted for one is lifted for all here.
             probing_rate: rates
                 .reduce(|one, other| Some(one?.max(other?)))

@@ -1,5 +1,9 @@
 //! Each check finds what it is there for.
 
+mod executions;
+mod limits;
+mod reissue;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -18,15 +22,22 @@ const GET: &[u8] = &[0x41, 1, 0, 10, 0xA1];
 const POST: &[u8] = &[0x41, 2, 0, 10, 0xA1];
 const ANSWER: &[u8] = &[0x61, 0x45, 0, 10, 0xA1, 0xFF, b'1'];
 
-fn checks() -> Checks {
-    let parameters = Parameters {
+fn parameters() -> Parameters {
+    Parameters {
         downstream: coapway_endpoint::EndpointParameters::default(),
         upstreams: vec![UpstreamParameters::default()],
-        relay: coapway_relay::Parameters::default(),
+        relay: coapway_relay::Parameters { client_rate: 0, ..coapway_relay::Parameters::default() },
         answer_within: None,
         limits: Limits::default(),
-    };
-    Checks::new(Rules::new(&parameters, Duration::ZERO))
+    }
+}
+
+fn rules() -> Rules {
+    Rules::new(&parameters(), Duration::ZERO)
+}
+
+fn checks() -> Checks {
+    Checks::new(rules())
 }
 
 fn at(millis: u64) -> Instant {
@@ -154,7 +165,7 @@ fn requests_settled_twice_late_or_never_are_found() {
     };
     assert_eq!(told(&[(0, &received), (30_000, &answered)], 40_000), "");
     assert_found(&told(&[(0, &received), (1, &answered), (2, &answered)], 3), "answered twice");
-    assert_found(&told(&[(0, &received)], 30_010), "after max_wait");
+    assert_found(&told(&[(0, &received)], 30_010), "after its deadline");
     assert_found(&told(&[(0, &received)], 1), "never answered");
     assert_found(&told(&[(1, &answered)], 2), "never received");
     let early = Event::EmptyAckSent { request };
@@ -162,4 +173,39 @@ fn requests_settled_twice_late_or_never_are_found() {
         &told(&[(0, &received), (1, &early), (2, &answered)], 3),
         "nothing was told of the delivery",
     );
+}
+
+#[test]
+fn a_request_dropped_for_its_client_s_pace_is_counted_or_found() {
+    for (dropped, what) in [(1, ""), (0, "not acknowledged in time")] {
+        let mut checks = Checks::new(Rules { limits_clients: true, ..rules() });
+        checks.proxy_received(CLIENT, LISTENER, GET, at(0));
+        checks.after_step(at(510));
+        assert_eq!(found(&checks), "");
+        checks.acknowledgement.finish(dropped).into_iter().for_each(|what| checks.violated(what, at(600)));
+        assert_found(&found(&checks), what);
+    }
+}
+
+#[test]
+fn a_copy_from_another_port_is_found() {
+    let mut checks = checks();
+    checks.proxy_sent(UPSTREAM, ORIGIN, &request(true, 1, 1, 1), at(0));
+    checks.proxy_sent(SocketAddr::new(LISTENER.ip(), 20_001), ORIGIN, &request(true, 1, 1, 1), at(2_500));
+    assert_found(&found(&checks), "left from 10.0.0.1:20001, the first from 10.0.0.1:20000");
+}
+
+#[test]
+fn a_client_s_token_comes_back_after_its_lifetime_only() {
+    let after = |preserves_tokens, millis| {
+        let mut checks = Checks::new(Rules { preserves_tokens, ..rules() });
+        let token = [1, 2, 3, 4, 5, 6, 7, 1];
+        checks.proxy_received(CLIENT, LISTENER, &[&[0x48, 1, 0, 10][..], &token].concat(), at(0));
+        checks.proxy_sent(UPSTREAM, ORIGIN, &request(true, 1, 1, 1), at(1));
+        checks.proxy_sent(UPSTREAM, ORIGIN, &request(true, 1, 2, 1), at(millis));
+        found(&checks)
+    };
+    assert_eq!(after(true, 248_000), "");
+    assert_found(&after(true, 246_000), "preserved token 0102030405060701 is used again");
+    assert_found(&after(false, 248_000), "is used again");
 }

@@ -3,11 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::time::Duration;
 
-use coapway_message::{Datagram, MessageType};
+use coapway_message::{Datagram, ExchangeId, Failure, MessageType};
 use coapway_proxy::Event;
-use coapway_time::Instant;
 
 use super::Rules;
 use super::exchanges::{Exchanges, own_message_id};
@@ -77,41 +75,56 @@ impl UpstreamWindow {
 #[derive(Debug)]
 pub(super) struct DownstreamWindow {
     nstart: Option<usize>,
-    max_wait: Duration,
-    /// By client, when each was first offered.
-    open: BTreeMap<SocketAddr, BTreeMap<u16, Instant>>,
+    clients: BTreeMap<SocketAddr, Offered>,
+    /// Who asked.
+    asked: BTreeMap<ExchangeId, SocketAddr>,
+}
+
+/// What one client is offered.
+#[derive(Debug, Default)]
+struct Offered {
+    /// Tokens of its Confirmable requests.
+    confirmable: BTreeSet<Vec<u8>>,
+    /// Message IDs of what it has not acknowledged, oldest first.
+    open: Vec<u16>,
+    /// Answers that left Non-confirmable instead and that nothing was told of.
+    unconfirmed: usize,
 }
 
 impl DownstreamWindow {
     pub(super) const fn new(rules: &Rules) -> Self {
-        Self { nstart: rules.downstream_nstart, max_wait: rules.downstream_max_wait, open: BTreeMap::new() }
+        Self { nstart: rules.downstream_nstart, clients: BTreeMap::new(), asked: BTreeMap::new() }
     }
 
-    pub(super) fn sent(
-        &mut self,
-        from: SocketAddr,
-        to: SocketAddr,
-        bytes: &[u8],
-        now: Instant,
-    ) -> Result<(), String> {
-        let Ok(datagram) = Datagram::parse(bytes) else { return Ok(()) };
-        if from != LISTENER || datagram.message_type != MessageType::Confirmable {
-            return Ok(());
+    pub(super) fn sent(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
+        let Ok(datagram) = Datagram::parse(bytes) else { return };
+        if from != LISTENER || !datagram.content.code.is_response() {
+            return;
         }
-        let open = self.open.entry(to).or_default();
-        open.retain(|_, since| now.since(*since) < self.max_wait);
-        open.entry(datagram.message_id).or_insert(now);
-        match self.nstart.filter(|&nstart| open.len() > nstart) {
-            Some(nstart) => Err(format!("{} separate responses to {to}, {nstart} are allowed", open.len())),
-            None => Ok(()),
+        let offered = self.clients.entry(to).or_default();
+        match datagram.message_type {
+            MessageType::Confirmable if !offered.open.contains(&datagram.message_id) => {
+                offered.open.push(datagram.message_id);
+            }
+            MessageType::NonConfirmable if offered.confirmable.contains(datagram.token) => {
+                offered.unconfirmed += 1;
+            }
+            MessageType::Confirmable
+            | MessageType::NonConfirmable
+            | MessageType::Acknowledgement
+            | MessageType::Reset => {}
         }
     }
 
     pub(super) fn received(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
-        if let (LISTENER, [first, _, high, low, ..]) = (to, bytes)
-            && first >> 5 == 0b011
-        {
-            self.ended(from, u16::from_be_bytes([*high, *low]));
+        let Some(datagram) = Datagram::parse(bytes).ok().filter(|_| to == LISTENER) else { return };
+        match datagram.message_type {
+            MessageType::Confirmable => {
+                let offered = self.clients.entry(from).or_default();
+                offered.confirmable.insert(datagram.token.to_vec());
+            }
+            MessageType::Acknowledgement | MessageType::Reset => self.ended(from, datagram.message_id),
+            MessageType::NonConfirmable => {}
         }
     }
 
@@ -122,8 +135,44 @@ impl DownstreamWindow {
     }
 
     fn ended(&mut self, client: SocketAddr, message_id: u16) {
-        if let Some(open) = self.open.get_mut(&client) {
-            open.remove(&message_id);
+        if let Some(offered) = self.clients.get_mut(&client) {
+            offered.open.retain(|&other| other != message_id);
+        }
+    }
+
+    /// One that is given up is the oldest: all are offered for equally long.
+    pub(super) fn told(&mut self, event: &Event) {
+        match *event {
+            Event::Received { request, client, .. } => drop(self.asked.insert(request, client)),
+            Event::Delivered { request, outcome: Err(Failure::TimedOut | Failure::Overloaded) } => {
+                let client = self.asked.get(&request);
+                let Some(offered) = client.and_then(|client| self.clients.get_mut(client)) else { return };
+                match offered.unconfirmed.checked_sub(1) {
+                    Some(fewer) => offered.unconfirmed = fewer,
+                    None => drop(offered.open.drain(..1.min(offered.open.len()))),
+                }
+            }
+            Event::Delivered { .. }
+            | Event::Repeated { .. }
+            | Event::Sent { .. }
+            | Event::Retransmitted { .. }
+            | Event::Acknowledged { .. }
+            | Event::EmptyAckSent { .. }
+            | Event::Answered { .. }
+            | Event::Alert(_)
+            | Event::Refused(_)
+            | Event::Forwarded(_) => {}
+        }
+    }
+
+    /// All that was to leave in this step has left, and all events were told.
+    pub(super) fn exceeded(&self) -> Result<(), String> {
+        let Some(nstart) = self.nstart else { return Ok(()) };
+        match self.clients.iter().find(|(_, offered)| offered.open.len() > nstart) {
+            Some((client, Offered { open, .. })) => {
+                Err(format!("{} separate responses to {client}, {nstart} are allowed", open.len()))
+            }
+            None => Ok(()),
         }
     }
 }

@@ -9,7 +9,8 @@ use crate::script::{Given, Message, Payload, RawPart, Spoken, Value, What};
 
 /// A message and, where it says so, whom it goes to.
 pub(super) fn message(words: &[Word]) -> Result<(Message, Option<String>), String> {
-    let mut message = Message { content: What::Repeat, called: None, regarding: None, lost: false };
+    let mut message =
+        Message { content: What::Repeat, called: None, regarding: None, lost: false, to_group: false };
     let mut to = None;
     let mut content = Vec::new();
     for word in words {
@@ -92,7 +93,10 @@ fn part(spoken: &mut Spoken, word: &Word) -> Result<(), String> {
         (path, None) if path.starts_with('/') => path_options(path, &mut spoken.options),
         (bare, quoted) => match bare.split_once('=') {
             Some((name, value)) => setting(spoken, name, quoted.as_deref().unwrap_or(value))?,
-            None => spoken.code = code(bare)?,
+            None => match OptionNumber::from_name(bare) {
+                Some(number) => spoken.options.push((number, Value::Bytes(Vec::new()))),
+                None => spoken.code = code(bare)?,
+            },
         },
     }
     Ok(())
@@ -118,6 +122,7 @@ fn setting(spoken: &mut Spoken, name: &str, value: &str) -> Result<(), String> {
             let value = match format_of(number) {
                 Format::Text => Value::Text(value.to_owned()),
                 Format::Hex => Value::Bytes(hexadecimal(value)?),
+                Format::Block => Value::Bytes(minimal_uint(block(value)?, &mut [0; 4]).to_vec()),
                 Format::Uint => {
                     let value = value.parse().map_err(|_| format!("{name} is a number"))?;
                     Value::Bytes(minimal_uint(value, &mut [0; 4]).to_vec())
@@ -127,6 +132,17 @@ fn setting(spoken: &mut Spoken, name: &str, value: &str) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// `2/1/64`: number, whether more follow, size of a block.
+fn block(text: &str) -> Result<u32, String> {
+    let parts: Vec<u32> = text.split('/').map(str::parse).collect::<Result<_, _>>().unwrap_or_default();
+    match parts[..] {
+        [number, more @ 0..=1, size @ 16..=2048] if size.is_power_of_two() && number < 1 << 20 => {
+            Ok(number << 4 | more << 3 | (size.trailing_zeros() - 4))
+        }
+        _ => Err(format!("{text} is no block: NUMBER/MORE/SIZE, as in 2/1/64")),
+    }
 }
 
 /// `GET`, `2.05`.

@@ -43,7 +43,7 @@ impl Parser {
         let plain: Vec<_> = words.iter().map(|word| word.plain().unwrap_or_default()).collect();
         match &plain[..] {
             [] => Ok(()),
-            ["set" | "route" | "name" | "forward", ..]
+            ["set" | "route" | "name" | "forward" | "clients", ..]
                 if !self.script.steps.is_empty() || self.when.is_some() =>
             {
                 Err("settings stand before the first message".to_owned())
@@ -54,6 +54,10 @@ impl Parser {
             }
             ["forward", "anything"] => {
                 self.settings.forward_anything();
+                Ok(())
+            }
+            ["clients", "unverified"] => {
+                self.settings.leave_clients_unverified();
                 Ok(())
             }
             ["route", "none"] => {
@@ -89,12 +93,16 @@ impl Parser {
                 let peer = self.peer(name);
                 self.step(line, text, Act::Listen { peer, listens: false })
             }
+            [name, "moves"] => {
+                let peer = self.peer(name);
+                self.step(line, text, Act::Move { peer })
+            }
             [name, "opens"] => {
                 let peer = self.peer(name);
                 self.step(line, text, Act::Listen { peer, listens: true })
             }
             _ => Err(
-                "neither a setting nor PEER sends …, repeats, closes, opens; after …; at …; nothing for …"
+                "neither a setting nor PEER sends …, repeats, closes, opens, moves; after …; at …; nothing for …"
                     .to_owned(),
             ),
         }
@@ -164,7 +172,8 @@ fn then() -> Word {
 fn spoken_to_proxy(words: &[Word]) -> Result<Message, String> {
     match message(words)? {
         (message, None) => Ok(message),
-        (_, Some(_)) => Err("peers send to the proxy only".to_owned()),
+        (message, Some(to)) if to == "group" => Ok(Message { to_group: true, ..message }),
+        (_, Some(_)) => Err("peers send to the proxy only, or to=group".to_owned()),
     }
 }
 

@@ -10,9 +10,11 @@ use crate::checks::{TICK, Violation};
 use crate::journal::Journal;
 use crate::play::{Arrival, Impossible, Stage};
 use crate::script::{Role, Script};
-use crate::sockets::LISTENER;
+use crate::sockets::{GROUP, LISTENER};
 use crate::world::{Plan, World};
 
+/// Where clients are; their addresses are believed unless a scenario says otherwise.
+pub(super) const CLIENTS: &str = "10.1.0.0/16";
 /// Everything a scenario can leave behind is over after this.
 const AFTERMATH: Duration = Duration::from_secs(1000);
 
@@ -103,6 +105,17 @@ impl Stage for Rehearsal {
         } else {
             network.close(address)
         }
+        Ok(())
+    }
+
+    fn group(&self) -> Option<SocketAddr> {
+        Some(GROUP)
+    }
+
+    fn move_peer(&mut self, peer: usize) -> Result<(), Impossible> {
+        let address = &mut self.addresses[peer];
+        address.set_port(address.port() + 1);
+        self.world.move_puppet(peer, *address);
         Ok(())
     }
 

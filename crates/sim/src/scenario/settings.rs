@@ -1,5 +1,6 @@
 //! The settings of a scenario: the product's own configuration, and the world around it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -7,13 +8,18 @@ use std::time::Duration;
 
 use coapway_config::{Config, ConfigErrors, Overrides};
 use coapway_proxy::Parameters;
+use coapway_time::Instant;
 
 use super::line::duration;
-use super::rehearsal::address;
+use super::rehearsal::{CLIENTS, address};
 use crate::network::Link;
 use crate::script::Script;
-use crate::sockets::LISTENER;
-use crate::world::Plan;
+use crate::sockets::{GROUP, LISTENER};
+use crate::world::{Found, Plan};
+
+/// What a name leads to that is no peer: nobody, or a multicast group.
+const NOBODY: &str = "nobody";
+const THE_GROUP: &str = "group";
 
 /// Settings, routes, names, and what the world is like.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +27,8 @@ pub struct Settings {
     /// As behind `--set`.
     assignments: Vec<String>,
     forward: bool,
+    /// Whether the addresses of clients are not believed.
+    unverified: bool,
     /// Without any, `/` leads to `origin`.
     routes: Option<Vec<Route>>,
     names: Vec<Name>,
@@ -42,6 +50,7 @@ struct Route {
 struct Name {
     name: Box<str>,
     peers: Vec<Box<str>>,
+    since: Duration,
     delay: Duration,
 }
 
@@ -68,6 +77,10 @@ impl Settings {
         self.forward = true;
     }
 
+    pub(super) const fn leave_clients_unverified(&mut self) {
+        self.unverified = true;
+    }
+
     pub(super) fn no_route(&mut self) {
         self.routes.get_or_insert_default();
     }
@@ -84,13 +97,17 @@ impl Settings {
     }
 
     pub(super) fn name(&mut self, name: &str, words: &[&str]) -> Result<(), String> {
-        let (peers, delay) = match words {
-            [peers @ .., "after", delay] => (peers, duration(delay)?),
+        let (words, delay) = match words {
+            [words @ .., "after", delay] => (words, duration(delay)?),
+            words => (words, Duration::ZERO),
+        };
+        let (peers, since) = match words {
+            [peers @ .., "at", since] => (peers, duration(since)?),
             peers => (peers, Duration::ZERO),
         };
         // A name that leads to nobody is looked up in vain.
-        let peers = peers.iter().filter(|&&peer| peer != "nobody").map(|&peer| peer.into()).collect();
-        self.names.push(Name { name: name.into(), peers, delay });
+        let peers = peers.iter().filter(|&&peer| peer != NOBODY).map(|&peer| peer.into()).collect();
+        self.names.push(Name { name: name.into(), peers, since, delay });
         Ok(())
     }
 
@@ -99,6 +116,7 @@ impl Settings {
         let usual = self.routes.is_none().then_some("origin");
         let routes = self.routes.iter().flatten().map(|route| &*route.origin);
         let names = self.names.iter().flat_map(|name| name.peers.iter().map(|peer| &**peer));
+        let names = names.filter(|&name| name != THE_GROUP);
         usual.into_iter().chain(routes).chain(names)
     }
 
@@ -141,15 +159,24 @@ impl Settings {
     ///
     /// Errors: as [`Settings::parameters`].
     pub fn plan(&self, script: &Script, seed: u64) -> Result<Plan, ConfigErrors> {
-        let parameters = self.parameters(script, LISTENER, |place| address(script, place))?;
+        let mut parameters = self.parameters(script, LISTENER, |place| address(script, place))?;
+        if !self.unverified {
+            parameters.relay.trusted.push(CLIENTS.parse().expect("a network"));
+        }
         let place = |name: &str| script.peers.iter().position(|peer| &*peer.name == name);
-        let names = self.names.iter().map(|Name { name, peers, delay }| {
-            let places = peers.iter().filter_map(|peer| place(peer));
-            let addresses = places.map(|place| address(script, place).ip()).collect();
-            (name.to_string(), (addresses, *delay))
-        });
+        let ip = |name: &str| match name {
+            THE_GROUP => Some(GROUP.ip()),
+            name => Some(address(script, place(name)?).ip()),
+        };
+        let mut names: BTreeMap<String, Vec<Found>> = BTreeMap::new();
+        for Name { name, peers, since, delay } in &self.names {
+            let addresses = peers.iter().filter_map(|peer| ip(peer)).collect();
+            let found = Found { since: Instant::ZERO + *since, addresses, delay: *delay };
+            names.entry(name.to_string()).or_default().push(found);
+        }
+        names.values_mut().for_each(|found| found.sort_by_key(|found| found.since));
         let link = Link { delay: self.delay, ..Link::PERFECT };
-        Ok(Plan { parameters, names: names.collect(), link, lateness: self.lateness, seed })
+        Ok(Plan { parameters, names, link, lateness: self.lateness, seed })
     }
 }
 

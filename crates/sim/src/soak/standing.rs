@@ -56,8 +56,7 @@ pub fn run(standing: Standing) -> Report {
     while full_since.is_none_or(|since| world.post.now() < since + duration) {
         let now = world.post.now();
         let occupancy = world.proxy.occupancy();
-        let outstanding = occupancy.exchanges + occupancy.queued;
-        for _ in (outstanding..enough).take(at_once) {
+        for _ in (occupancy.exchanges..enough).take(at_once) {
             ask(&mut world);
         }
         if occupancy.exchanges >= exchanges {

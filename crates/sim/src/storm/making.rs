@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::network::{Link, stream};
 use crate::origin::{Memory, Mood, Origin};
 use crate::sockets::LISTENER;
-use crate::world::{Plan, World};
+use crate::world::{Found, Plan, World};
 
 mod asking;
 mod settings;
@@ -89,7 +89,10 @@ fn plan(seed: u64, random: &mut fastrand::Rng) -> Plan {
         ("slow.example", vec![parsed(CLOSED).ip(), parsed(DISCREET).ip()], random.u64(100..20_000)),
     ];
     let names: BTreeMap<_, _> = names
-        .map(|(name, addresses, millis)| (name.to_owned(), (addresses, Duration::from_millis(millis))))
+        .map(|(name, addresses, millis)| {
+            let delay = Duration::from_millis(millis);
+            (name.to_owned(), vec![Found { since: Instant::ZERO, addresses, delay }])
+        })
         .into();
     let lateness = Duration::from_millis(if random.u8(0..4) == 0 { 50 } else { 0 });
     Plan { parameters: settings::parameters(random), names, link, lateness, seed }

@@ -51,18 +51,19 @@ impl HostsFile {
         let content = match content.take() {
             Some(known) if known.version == version => content.insert(known),
             Some(_) | None => {
-                content.insert(Content { version, addresses: parse(&fs::read_to_string(&self.path)?) })
+                content.insert(Content { version, addresses: parse_hosts(&fs::read_to_string(&self.path)?) })
             }
         };
         Ok(content)
     }
 }
 
-/// An address and its names on each line, a comment after `#`.
+/// Reads the text of a hosts file: an address and its names on each line, a comment after `#`.
 ///
+/// Shape:  addresses by name in lower case and without the root's dot, in the order of the file.
 /// A line that does not begin with an address is left out, as the system does; so is one with a zone
 /// id, which no address of ours can hold.
-fn parse(text: &str) -> HashMap<String, Vec<IpAddr>> {
+pub fn parse_hosts(text: &str) -> HashMap<String, Vec<IpAddr>> {
     let mut addresses: HashMap<String, Vec<IpAddr>> = HashMap::new();
     for line in text.lines() {
         let content = line.split('#').next().unwrap_or_default();

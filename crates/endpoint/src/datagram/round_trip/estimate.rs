@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::samples::Samples;
-use crate::parameters::{Estimator, RtoParameters};
+use crate::parameters::{Estimator, RtoParameters, scaled};
 
 /// What an estimate knows beside the samples.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl Estimate {
         match (self, samples.quantile(quantile)) {
             (Self::Fixed, _) | (Self::P95, None) => initial,
             (Self::P95, Some(quantile)) => {
-                quantile.mul_f64(factor).min(cap.max(quantile.mul_f64(1.1))).max(floor)
+                scaled(quantile, factor).min(cap.max(scaled(quantile, 1.1))).max(floor)
             }
         }
     }

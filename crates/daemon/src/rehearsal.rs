@@ -1,0 +1,185 @@
+//! What the host says to a configuration, tried without leaving a trace: `check` hears of it before
+//! `serve` fails at it.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use coapway_config::{Config, ConfigError, LogDestination, RecordDestination, Resolver};
+
+use crate::sockets::Sockets;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// What keeps `serve` from working.
+    pub(crate) errors: Vec<ConfigError>,
+    /// What may.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Tries files and listeners.
+///
+/// Shape: call it where tokio's runtime runs.
+pub(crate) fn rehearse(config: &Config) -> Findings {
+    let mut findings = Findings { errors: files(config), warnings: Vec::new() };
+    listeners(config, &mut findings);
+    findings
+}
+
+/// Tries the files that are named, without making any.
+pub(crate) fn files(config: &Config) -> Vec<ConfigError> {
+    let record = match &config.record().destination {
+        RecordDestination::File(path) => Some(("record.file", appendable(path))),
+        RecordDestination::Off | RecordDestination::StandardOutput => None,
+    };
+    let log = match &config.log().destination {
+        LogDestination::File(path) => Some(("log.file", appendable(path))),
+        LogDestination::StandardError => None,
+    };
+    let names = match config.resolver() {
+        Resolver::Hosts(path) => Some(("resolver", readable(path))),
+        Resolver::System | Resolver::Server(_) => None,
+    };
+    let tried = [record, log, names].into_iter().flatten();
+    tried.filter_map(|(key, result)| Some(config.object(key, result.err()?))).collect()
+}
+
+fn readable(path: &Path) -> Result<(), String> {
+    let file = fs::File::open(path).map_err(|error| format!("cannot be read: {error}"))?;
+    match file.metadata() {
+        Ok(metadata) if metadata.is_dir() => Err("a directory, not a file".to_owned()),
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("cannot be read: {error}")),
+    }
+}
+
+/// Whether the file can be appended to, or made.
+fn appendable(path: &Path) -> Result<(), String> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => Err("a directory, not a file".to_owned()),
+        // To open a FIFO would wait for its reader.
+        Ok(metadata) if metadata.file_type().is_fifo() => Ok(()),
+        Ok(_) => {
+            let opened = OpenOptions::new().append(true).open(path);
+            opened.map(drop).map_err(|error| format!("cannot be written: {error}"))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match path.parent() {
+            Some(directory) if directory != Path::new("") => takes_files(directory),
+            _ => takes_files(Path::new(".")),
+        },
+        Err(error) => Err(format!("cannot be written: {error}")),
+    }
+}
+
+/// Whether a file can be made in a directory; the one that is made for this has no name.
+fn takes_files(directory: &Path) -> Result<(), String> {
+    match fs::metadata(directory) {
+        Ok(metadata) if metadata.is_dir() => {}
+        Ok(_) => return Err(format!("{} is not a directory", directory.display())),
+        Err(error) => return Err(format!("no directory {}: {error}", directory.display())),
+    }
+    match OpenOptions::new().write(true).custom_flags(libc::O_TMPFILE).open(directory) {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+            ) =>
+        {
+            Err(format!("cannot be made in {}: {error}", directory.display()))
+        }
+        // Not every file system has files without a name.
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Binds all listeners at once and lets go of them.
+fn listeners(config: &Config, findings: &mut Findings) {
+    let mut bound = Vec::new();
+    for &address in config.listen() {
+        match Sockets::bind(&[address]) {
+            Ok(sockets) => bound.push(sockets),
+            Err((_, error)) if error.kind() == io::ErrorKind::AddrInUse => {
+                findings.warnings.push(format!(
+                    "coap://{address} is in use: serve cannot listen there while another program does"
+                ));
+            }
+            Err((_, error)) => {
+                let error = config.object_to_listener(address, format!("cannot listen there: {error}"));
+                findings.errors.push(error);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use coapway_config::Overrides;
+
+    use super::*;
+
+    fn config(settings: &[&str]) -> Config {
+        let set = settings.iter().map(|text| (*text).to_owned()).collect();
+        let overrides = Overrides { set, ..Overrides::default() };
+        let none = std::iter::empty::<(String, String)>();
+        Config::load(None, none, &overrides).unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    fn findings(settings: &[&str]) -> Findings {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _inside = runtime.enter();
+        rehearse(&config(settings))
+    }
+
+    #[test]
+    fn files_are_tried_and_none_is_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().display();
+        let files = |setting: &str| files(&config(&[setting]));
+        assert!(files(&format!("record.file={place}/records")).is_empty());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+
+        fs::write(directory.path().join("file"), "127.0.0.1 boiler\n").unwrap();
+        assert!(files(&format!("log.file={place}/file")).is_empty());
+        assert!(files(&format!("resolver=hosts:{place}/file")).is_empty());
+        for (setting, reason) in [
+            (format!("record.file={place}"), "a directory, not a file"),
+            (format!("record.file={place}/none/records"), "no directory"),
+            (format!("log.file={place}/file/log"), "cannot be written"),
+            (format!("resolver=hosts:{place}/none"), "cannot be read"),
+            (format!("resolver=hosts:{place}"), "a directory, not a file"),
+        ] {
+            let [error] = &files(&setting)[..] else { panic!("{setting}") };
+            let text = error.to_string();
+            assert!(text.starts_with(&format!("command line: --set {setting}\n")), "{text}");
+            assert!(text.contains(reason), "{text}");
+        }
+        assert_eq!(fs::read_to_string(directory.path().join("file")).unwrap(), "127.0.0.1 boiler\n");
+    }
+
+    #[test]
+    fn listeners_are_tried_and_let_go() {
+        let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = taken.local_addr().unwrap();
+        let in_use = findings(&[&format!("listen=coap://{address}")]);
+        assert!(in_use.errors.is_empty());
+        assert!(matches!(&in_use.warnings[..], [warning] if warning.contains("is in use")));
+
+        drop(taken);
+        for _ in 0..2 {
+            let free = findings(&[&format!("listen=coap://{address}")]);
+            assert!(free.errors.is_empty() && free.warnings.is_empty(), "{free:?}");
+        }
+
+        let elsewhere = findings(&["listen=coap://192.0.2.1:5683", "forward.enabled=false"]);
+        let [error] = &elsewhere.errors[..] else { panic!("{elsewhere:?}") };
+        assert!(
+            error
+                .to_string()
+                .starts_with("command line: --set listen=coap://192.0.2.1:5683\n    cannot listen there: ")
+        );
+    }
+}
