@@ -23,7 +23,7 @@ enum Step {
     Tests,
 }
 
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     Step::Format,
     Step::Clippy,
     Step::Layers,
