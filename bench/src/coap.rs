@@ -2,6 +2,8 @@
 
 /// Type 0, Confirmable.
 pub(crate) const CON: u8 = 0;
+/// Type 1, Non-confirmable.
+pub(crate) const NON: u8 = 1;
 /// Type 2, Acknowledgement.
 pub(crate) const ACK: u8 = 2;
 /// Type 3, Reset.
@@ -10,14 +12,21 @@ pub(crate) const RST: u8 = 3;
 pub(crate) const EMPTY: u8 = 0x00;
 /// Code 0.01.
 pub(crate) const GET: u8 = 0x01;
+/// Code 0.02.
+pub(crate) const POST: u8 = 0x02;
+/// Code 2.04.
+pub(crate) const CHANGED: u8 = 0x44;
 /// Code 2.05.
 pub(crate) const CONTENT: u8 = 0x45;
 /// Code 4.04.
 pub(crate) const NOT_FOUND: u8 = 0x84;
 
-const URI_PATH: u32 = 11;
-const PROXY_URI: u32 = 35;
-const PAYLOAD_MARKER: u8 = 0xff;
+/// The option Uri-Path.
+pub(crate) const URI_PATH: u32 = 11;
+/// The option Proxy-Uri.
+pub(crate) const PROXY_URI: u32 = 35;
+/// What stands between options and payload.
+pub(crate) const PAYLOAD_MARKER: u8 = 0xff;
 
 /// A received message, borrowed from its datagram.
 #[derive(Debug, PartialEq, Eq)]
@@ -73,20 +82,26 @@ impl<'a> Message<'a> {
 pub(crate) fn write_get(out: &mut Vec<u8>, message_id: u16, token: [u8; 4], proxy_uri: &[u8]) {
     out.clear();
     write_head(out, CON, GET, message_id, &token);
-    let length = proxy_uri.len() as u16;
-    let delta = PROXY_URI as u8 - 13;
-    match length {
-        0..=12 => out.extend([0xd0 | length as u8, delta]),
-        13..=268 => out.extend([0xdd, delta, (length - 13) as u8]),
-        269.. => {
-            out.extend([0xde, delta]);
-            out.extend((length - 269).to_be_bytes());
-        }
-    }
-    out.extend(proxy_uri);
+    write_option(out, PROXY_URI as u16, proxy_uri);
 }
 
-/// Writes the reply to `request` into `out`: an Acknowledgement, with `payload` if the code is 2.05.
+/// Appends an option, `delta` after the one before; a value longer than 65 804 bytes is cut there.
+pub(crate) fn write_option(out: &mut Vec<u8>, delta: u16, value: &[u8]) {
+    let value = value.get(..65_804).unwrap_or(value);
+    let (delta_nibble, delta_bytes) = nibble(u32::from(delta));
+    let (length_nibble, length_bytes) = nibble(value.len() as u32);
+    out.push(delta_nibble << 4 | length_nibble);
+    for (nibble, [high, low]) in [(delta_nibble, delta_bytes), (length_nibble, length_bytes)] {
+        match nibble {
+            13 => out.push(low),
+            14 => out.extend([high, low]),
+            _ => {}
+        }
+    }
+    out.extend(value);
+}
+
+/// Writes the reply to `request` into `out`: an Acknowledgement with `payload`.
 pub(crate) fn write_reply(out: &mut Vec<u8>, request: &Message<'_>, code: u8, payload: &[u8]) {
     out.clear();
     write_head(out, ACK, code, request.message_id, request.token);
@@ -107,10 +122,20 @@ pub(crate) fn printed(code: u8) -> String {
     format!("{}.{:02}", code >> 5, code & 0x1f)
 }
 
-fn write_head(out: &mut Vec<u8>, kind: u8, code: u8, message_id: u16, token: &[u8]) {
+/// Appends header and token, the latter of 0 to 8 bytes.
+pub(crate) fn write_head(out: &mut Vec<u8>, kind: u8, code: u8, message_id: u16, token: &[u8]) {
     out.extend([0x40 | kind << 4 | token.len() as u8, code]);
     out.extend(message_id.to_be_bytes());
     out.extend(token);
+}
+
+/// An option's delta or length as its nibble and the bytes that extend it.
+fn nibble(value: u32) -> (u8, [u8; 2]) {
+    match value {
+        0..=12 => (value as u8, [0; 2]),
+        13..=268 => (13, [0, (value - 13) as u8]),
+        269.. => (14, ((value - 269) as u16).to_be_bytes()),
+    }
 }
 
 fn extended(nibble: u8, rest: &[u8]) -> Option<(u32, &[u8])> {

@@ -5,14 +5,15 @@
 //!   load: C closed-loop  ──▶  the proxy under  ──▶  origin: echoes the
 //!   clients, CON GET     ◀──  test, or `bare`  ◀──  last path segment
 //! ```
-//! `forward` compares CPU time, `instructions` counts instructions under valgrind; both start and end
-//! all processes themselves and stay on the loopback interface.
+//! `forward` compares CPU time, `instructions` counts instructions under valgrind, `hostile` watches good
+//! load beside hostile datagrams; all start and end their processes themselves and stay on this host.
 
 mod bare;
 mod callgrind;
 mod clock;
 mod coap;
 mod forward;
+mod hostile;
 mod instructions;
 mod load;
 mod machine;
@@ -43,6 +44,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Forward(forward::Args),
+    Hostile(hostile::Args),
     Instructions(instructions::Args),
     Bare(bare::Args),
     Origin(origin::Args),
@@ -51,6 +53,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Forward(args) => forward::run(&args),
+        Command::Hostile(args) => hostile::run(&args),
         Command::Instructions(args) => instructions::run(&args),
         Command::Bare(args) => bare::run(&args),
         Command::Origin(args) => origin::run(&args),

@@ -1,4 +1,4 @@
-//! The echo origin: answers a GET with the last segment of its path.
+//! The echo origin: answers a GET or POST with the last segment of its path.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-use crate::coap::{self, CON, CONTENT, EMPTY, GET, Message, NOT_FOUND, RST};
+use crate::coap::{self, CHANGED, CON, CONTENT, EMPTY, GET, Message, NOT_FOUND, POST, RST};
 use crate::{clock, sys};
 
-/// Runs a minimal origin server: 2.05 with the last path segment as payload.
+/// Runs a minimal origin server: 2.05, or 2.04 to a POST, with the last path segment as payload.
 ///
 /// A Proxy-Uri counts as path, so that the datagrams of a client can come through unchanged.
 #[derive(clap::Args)]
@@ -77,6 +77,7 @@ fn is_quiet(error: &io::Error) -> bool {
 fn answer(request: &Message<'_>, reply: &mut Vec<u8>) -> bool {
     match (request.kind, request.code, request.last_segment) {
         (CON, GET, Some(name)) => coap::write_reply(reply, request, CONTENT, name),
+        (CON, POST, Some(name)) => coap::write_reply(reply, request, CHANGED, name),
         (CON, EMPTY, _) => {
             reply.clear();
             reply.extend(coap::empty(RST, request.message_id));

@@ -35,6 +35,11 @@ impl Process {
         self.child.id()
     }
 
+    /// Waits for it to end by itself; false when it still runs after `timeout`, or a minute.
+    pub(crate) fn ends_within(&self, timeout: Duration) -> Result<bool> {
+        Ok(self.handle.ends_within(timeout)?)
+    }
+
     /// Ends it with SIGTERM and waits up to `grace`; false when it had to be killed.
     pub(crate) fn stop(mut self, grace: Duration) -> Result<bool> {
         self.grace = grace;

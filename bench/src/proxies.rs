@@ -2,7 +2,7 @@
 
 use std::env;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context as _, Result};
@@ -35,17 +35,7 @@ pub(crate) struct Coapway {
 impl Coapway {
     /// The proxy itself, or an error that says how to build it.
     pub(crate) fn proxy(&self) -> Result<Proxy> {
-        let program = match &self.coapway {
-            Some(program) => program.clone(),
-            None => env::current_exe()?.with_file_name("coapway"),
-        };
-        let is_there = program.is_file();
-        let program =
-            program.into_os_string().into_string().ok().context("the path of coapway is no text")?;
-        anyhow::ensure!(
-            is_there,
-            "{program} is missing; build it with `cargo build --release -p coapway-daemon`, or name it with --coapway"
-        );
+        let program = self.program()?;
         let fixed = [
             "serve",
             "--listen",
@@ -63,6 +53,33 @@ impl Coapway {
             .chain(self.arguments.iter().cloned())
             .collect();
         Ok(Proxy { name: "coapway".into(), argv, is_quiet: false })
+    }
+
+    /// The command line of `serve` or `check` with a configuration file.
+    pub(crate) fn with_config(&self, verb: &str, file: &Path) -> Result<Vec<String>> {
+        let file = file.to_str().context("the path of the configuration is no text")?;
+        let fixed = [verb, "--config", file, "--admin", "off", "--log", "/dev/null", "--record"];
+        Ok([self.program()?]
+            .into_iter()
+            .chain(fixed.map(String::from))
+            .chain([self.record.clone()])
+            .chain(self.arguments.iter().cloned())
+            .collect())
+    }
+
+    fn program(&self) -> Result<String> {
+        let program = match &self.coapway {
+            Some(program) => program.clone(),
+            None => env::current_exe()?.with_file_name("coapway"),
+        };
+        let is_there = program.is_file();
+        let program =
+            program.into_os_string().into_string().ok().context("the path of coapway is no text")?;
+        anyhow::ensure!(
+            is_there,
+            "{program} is missing; build it with `cargo build --release -p coapway-daemon`, or name it with --coapway"
+        );
+        Ok(program)
     }
 }
 

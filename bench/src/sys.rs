@@ -1,5 +1,6 @@
 //! System calls that the standard library lacks: the only unsafe code of the bench.
 
+mod batch;
 mod poller;
 mod process;
 
@@ -8,6 +9,7 @@ use std::mem;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd as _;
 
+pub(crate) use batch::Batch;
 pub(crate) use poller::Poller;
 pub(crate) use process::{Pidfd, cpu_time, spawn};
 
@@ -20,25 +22,35 @@ pub(crate) fn pin(core: usize) -> io::Result<()> {
 
 /// Gives a socket room for the bursts of a thousand clients, as far as the system allows.
 pub(crate) fn enlarge_buffers(socket: &UdpSocket) {
-    let bytes: libc::c_int = 8 << 20;
     let options = [[libc::SO_RCVBUFFORCE, libc::SO_RCVBUF], [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF]];
     for [forced, plain] in options {
-        for option in [forced, plain] {
-            // SAFETY: the value is a c_int that lives through the call, and its size is passed.
-            let outcome = unsafe {
-                libc::setsockopt(
-                    socket.as_raw_fd(),
-                    libc::SOL_SOCKET,
-                    option,
-                    (&raw const bytes).cast(),
-                    size_of::<libc::c_int>() as libc::socklen_t,
-                )
-            };
-            if outcome == 0 {
-                break;
-            }
-        }
+        let _granted = set_option(socket, forced, 8 << 20) || set_option(socket, plain, 8 << 20);
     }
+}
+
+/// Takes a socket the room for what nobody is going to read.
+pub(crate) fn shrink_receive_buffer(socket: &UdpSocket) {
+    let _granted = set_option(socket, libc::SO_RCVBUF, 1);
+}
+
+/// Lets the other threads of this core go first.
+pub(crate) fn give_way() -> io::Result<()> {
+    // SAFETY: no pointers; 0 is the calling thread.
+    result(unsafe { libc::setpriority(libc::PRIO_PROCESS as _, 0, 10) }).map(drop)
+}
+
+fn set_option(socket: &UdpSocket, option: libc::c_int, value: libc::c_int) -> bool {
+    // SAFETY: the value is a c_int that lives through the call, and its size is passed.
+    let outcome = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            option,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    outcome == 0
 }
 
 /// Raises the limit of open files to what the system allows this process.

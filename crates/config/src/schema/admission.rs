@@ -160,7 +160,7 @@ impl Table for LimitKeys {
             field: Field::Count(1, 1 << 24, |t| &mut t.limits.fetches),
             doc: "Requests being forwarded and separate responses being delivered at a time; more get 5.03. The \
                   default is a thousand requests a second to origins that all stay silent for 30s.",
-            why: "each takes up to 9.5KiB, its datagrams of 2KiB included; `check` adds them up",
+            why: "each takes up to 9.6KiB, its datagrams of 2KiB included; `check` adds them up",
         },
         Key {
             name: "origins",
