@@ -9,9 +9,10 @@
 //! ```
 //!
 //! An [`Endpoint`] plays both roles. As a server it recognises duplicates, opens an acknowledgement
-//! window for each Confirmable request and answers piggybacked, separately or Non-confirmable. As a
-//! client it picks Message IDs and tokens, retransmits with back-off and matches responses. It does
-//! not know what a proxy is. Source: RFC 7252 §4, §5.2, §5.3.
+//! window for each Confirmable request and answers piggybacked, separately, Non-confirmable or not at
+//! all; separate responses wait for their turn (NSTART), and an unverified address gets no more than
+//! its share. As a client it picks Message IDs and tokens, retransmits with back-off and matches
+//! responses. It does not know what a proxy is. Source: RFC 7252 §4, §5.2, §5.3.
 
 pub mod datagram;
 pub mod event;

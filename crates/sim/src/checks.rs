@@ -109,10 +109,10 @@ impl Checks {
         let new = self.executions.received(from, to, bytes, now);
         self.answers.asked(from, to, bytes, new);
         self.downstream_window.received(from, to, bytes);
-        self.amplification.received(from, to, bytes);
-        if let Some(number) = self.exchanges.received(from, to, bytes) {
+        self.amplification.received(from, to, bytes, new);
+        self.probing.heard(from);
+        if let Some(number) = self.exchanges.received(from, to, bytes, now) {
             self.upstream_window.moved(number, &self.exchanges);
-            self.probing.alive(from);
         }
     }
 
@@ -127,16 +127,19 @@ impl Checks {
     /// A datagram left one of the proxy's sockets.
     pub fn proxy_sent(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8], now: Instant) {
         self.acknowledgement.sent(from, to, bytes);
-        self.downstream_window.sent(from, to, bytes);
+        self.downstream_window.sent(from, to, bytes, now);
         let mut found = vec![
             self.copies.sent(from, to, bytes, now),
             self.tokens.sent(from, to, bytes, now),
             self.answers.answered(from, to, bytes),
             self.amplification.sent(from, to, bytes),
         ];
-        if let Seen::First(number) = self.exchanges.sent(from, to, bytes, now) {
+        let seen = self.exchanges.sent(from, to, bytes, now);
+        if let Seen::First(number) | Seen::Copy(number) = seen {
             let accepted = self.executions.accepted(self.exchanges.get(number).key);
             self.upstream_window.sent(number, &self.exchanges, accepted);
+        }
+        if let Seen::First(number) = seen {
             found.push(self.executions.sent(number, &self.exchanges));
             found.push(self.probing.sent(number, &self.exchanges, now));
         }
@@ -165,6 +168,7 @@ impl Checks {
         self.acknowledgement.stalled(until);
         self.settlement.stalled(until);
         self.copies.stalled(until);
+        self.upstream_window.stalled(until);
     }
 
     /// Everything that had to happen by now has happened.
@@ -172,8 +176,8 @@ impl Checks {
         let found = [
             self.acknowledgement.overdue(now),
             self.settlement.overdue(now),
-            self.upstream_window.exceeded(),
-            self.downstream_window.exceeded(),
+            self.upstream_window.exceeded(&self.exchanges, now),
+            self.downstream_window.exceeded(now),
         ];
         found.into_iter().for_each(|found| self.note(found, now));
     }
@@ -184,7 +188,7 @@ impl Checks {
         found.extend(self.acknowledgement.finish(left.dropped));
         found.extend(self.answers.finish(actors, left));
         found.extend(evidence::finish(actors, &self.exchanges));
-        found.extend(self.executions.finish(actors));
+        found.extend(self.executions.finish(actors, &self.exchanges));
         found.extend(leftovers::finish(actors, left));
         found.into_iter().for_each(|what| self.violated(what, now));
     }

@@ -48,7 +48,7 @@ impl Endpoint {
             }
             Answerable::NonConfirmable => {
                 let lifetime = self.parameters.transmission.non_lifetime();
-                let Some(message_id) = self.message_ids.take(peer, lifetime, now) else {
+                let Some(message_id) = self.message_ids.take_for_response(peer, lifetime, now) else {
                     self.counters.unsendable += 1;
                     return Err(Refused::MessageIds);
                 };
@@ -165,7 +165,7 @@ impl Endpoint {
         now: Instant,
     ) {
         let lifetime = self.parameters.transmission.non_lifetime();
-        let message_id = self.message_ids.take(peer, lifetime, now);
+        let message_id = self.message_ids.take_for_response(peer, lifetime, now);
         if let (Some(message_id), Some(first)) = (message_id, datagram.first_mut()) {
             *first |= (MessageType::NonConfirmable as u8) << 4;
             write_message_id(datagram, message_id);

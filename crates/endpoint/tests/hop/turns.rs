@@ -118,31 +118,34 @@ fn clients_do_not_delay_each_other() {
 }
 
 #[test]
-fn what_waited_too_long_leaves_once_and_non_confirmable() {
+fn the_next_turn_comes_when_a_response_is_given_up() {
     let mut hop = Hop::with(downstream());
     let exchanges = open(&mut hop, PEER, 1, 2);
     respond(&mut hop, exchanges[0]);
     hop.wait(at(4_000));
     respond(&mut hop, exchanges[1]);
-    hop.wait(at(10_900));
-    // The first is given up at 11 s, and then it is the second's turn.
-    let sent = hop.wait(at(11_050));
-    assert_eq!((sent.len(), shape(&[sent[0].1.clone()])[0]), (1, (0, 2)));
+    let sent = hop.wait(at(10_990));
+    assert!(sent.iter().all(|(_, copy)| shape(std::slice::from_ref(copy)) == [(0, 1)]), "{sent:?}");
+    let sent = hop.wait(at(11_010));
+    assert_eq!((sent.len(), shape(&[sent[0].1.clone()])), (1, vec![(0, 2)]));
+}
 
+#[test]
+fn what_waited_too_long_leaves_once_and_non_confirmable() {
+    // The first is under way for 10 s from 1 s on, then the second until 21 s; the third is ready at 3 s.
     let mut hop = Hop::with(downstream());
-    let exchanges = open(&mut hop, PEER, 1, 2);
-    respond(&mut hop, exchanges[1]);
-    hop.sent();
-    // An answer that is ready before the other one has got its turn after a long time.
-    let [first, second] = [open(&mut hop, PEER, 11, 1)[0], open(&mut hop, PEER, 12, 1)[0]];
+    let first = open(&mut hop, PEER, 1, 1)[0];
     respond(&mut hop, first);
+    hop.sent();
+    let [second, third] = [open(&mut hop, PEER, 2, 1)[0], open(&mut hop, PEER, 3, 1)[0]];
     respond(&mut hop, second);
+    respond(&mut hop, third);
     let sent = hop.wait(at(60_000));
-    let shapes: Vec<_> = sent.iter().map(|(_, datagram)| shape(std::slice::from_ref(datagram))[0]).collect();
-    assert_eq!(shapes.iter().filter(|&&shape| shape == (1, 12)).count(), 1, "{shapes:?}");
-    assert!(!shapes.contains(&(0, 12)), "{shapes:?}");
-    let left = sent.iter().find(|(_, datagram)| datagram[0] >> 4 & 3 == 1).expect("it left");
-    assert!((13_000..13_010).contains(&left.0), "max_wait after it was ready: {}", left.0);
+    let of_third: Vec<_> = sent.iter().filter(|(_, copy)| ids(copy).1 == [3]).collect();
+    assert_eq!(of_third.len(), 1, "{sent:?}");
+    let (left, copy) = of_third[0];
+    assert_eq!(shape(std::slice::from_ref(copy)), [(1, 3)]);
+    assert!((13_000..13_010).contains(left), "max_wait after it was ready: {left}");
     assert_eq!(
         outcomes(hop.events()),
         [(Err(Failure::TimedOut), 3), (Err(Failure::TimedOut), 1), (Err(Failure::TimedOut), 3)]

@@ -37,7 +37,8 @@ pub(super) struct Exchange {
     pub(super) confirmable: bool,
     /// When its copies left.
     pub(super) copies: Vec<Instant>,
-    pub(super) acknowledged: bool,
+    /// Since when it was acknowledged.
+    pub(super) acknowledged: Option<Instant>,
     /// How it ended, and how many copies had left by then.
     pub(super) end: Option<(End, usize)>,
 }
@@ -45,6 +46,17 @@ pub(super) struct Exchange {
 impl Exchange {
     pub(super) fn has_option(&self, number: OptionNumber) -> bool {
         Datagram::parse(&self.bytes).is_ok_and(|datagram| datagram.content.options.first(number).is_some())
+    }
+
+    /// The origin, and whether it is asked under a name: settings of its own are found by address only.
+    pub(super) fn place(&self) -> (SocketAddr, bool) {
+        (self.to, self.has_option(OptionNumber::URI_HOST))
+    }
+
+    /// Its Request-Tag (RFC 9175 §3).
+    pub(super) fn request_tag(&self) -> Option<&[u8]> {
+        let datagram = Datagram::parse(&self.bytes).ok()?;
+        datagram.content.options.first(OptionNumber::REQUEST_TAG)
     }
 
     /// Options and payload.
@@ -56,7 +68,7 @@ impl Exchange {
     /// the origin said that it cannot serve now.
     pub(super) fn is_not_executed(&self) -> bool {
         match self.end {
-            Some((End::Reset | End::Unreachable, copies)) => copies == 1 && !self.acknowledged,
+            Some((End::Reset | End::Unreachable, copies)) => copies == 1 && self.acknowledged.is_none(),
             Some((End::Response(code), _)) => {
                 matches!(code, Code::SERVICE_UNAVAILABLE | Code::TOO_MANY_REQUESTS)
             }
@@ -66,7 +78,7 @@ impl Exchange {
 
     /// Whether nothing more is waited for from the message layer.
     pub(super) const fn is_settled(&self) -> bool {
-        self.acknowledged || self.end.is_some()
+        self.acknowledged.is_some() || self.end.is_some()
     }
 }
 
@@ -96,6 +108,11 @@ impl Exchanges {
 
     pub(super) fn all(&self) -> &[Exchange] {
         &self.all
+    }
+
+    /// The latest one under this Message ID.
+    pub(super) fn find(&self, from: SocketAddr, to: SocketAddr, message_id: u16) -> Option<&Exchange> {
+        self.by_message_id.get(&(from, to, message_id)).map(|&number| self.get(number))
     }
 
     /// The exchange a record speaks of.
@@ -132,14 +149,20 @@ impl Exchanges {
             key: origin::key(&datagram.content),
             confirmable: datagram.message_type == MessageType::Confirmable,
             copies: vec![now],
-            acknowledged: false,
+            acknowledged: None,
             end: None,
         });
         Seen::First(number)
     }
 
     /// Something came to one of the proxy's ports. Returns the exchange it belongs to.
-    pub(super) fn received(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> Option<usize> {
+    pub(super) fn received(
+        &mut self,
+        from: SocketAddr,
+        to: SocketAddr,
+        bytes: &[u8],
+        now: Instant,
+    ) -> Option<usize> {
         let Ok(Datagram { message_type, message_id, token, content }) = Datagram::parse(bytes) else {
             return None;
         };
@@ -153,7 +176,9 @@ impl Exchanges {
             (false, _) => by_token()?,
         };
         let exchange = &mut self.all[number];
-        exchange.acknowledged |= message_type == MessageType::Acknowledgement;
+        if message_type == MessageType::Acknowledgement {
+            exchange.acknowledged.get_or_insert(now);
+        }
         let end = match (message_type, content.code) {
             (MessageType::Reset, _) => Some(End::Reset),
             (_, code) if code.is_response() => Some(End::Response(code)),

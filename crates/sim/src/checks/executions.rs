@@ -14,7 +14,7 @@ use coapway_time::Instant;
 
 use super::exchanges::{Exchange, Exchanges};
 use crate::actor::Actor;
-use crate::origin::{self, Executed, Memory, Run};
+use crate::origin::{self, Executed, Memory, Origin, Run};
 use crate::sockets::LISTENER;
 
 /// Executions of POST and PATCH beyond the first, by what nobody but the cause could have prevented.
@@ -28,6 +28,8 @@ pub struct Again {
     pub restarted: usize,
     /// The origin has no memory.
     pub undeduplicated: usize,
+    /// The settings say that the origin knows Request-Tags, and it does not.
+    pub tagged: usize,
 }
 
 impl std::ops::AddAssign for Again {
@@ -36,6 +38,7 @@ impl std::ops::AddAssign for Again {
         self.reused += other.reused;
         self.restarted += other.restarted;
         self.undeduplicated += other.undeduplicated;
+        self.tagged += other.tagged;
     }
 }
 
@@ -108,7 +111,11 @@ impl Executions {
             return Ok(());
         }
         let of_key = exchanges.all().iter().filter(|other| other.key == key);
-        let may_be_executed = of_key.filter(|other| !other.is_not_executed()).count();
+        let may_be_executed = of_key.filter(|other| !other.is_not_executed());
+        // Those with one Request-Tag are one to an origin that knows it.
+        let tags: BTreeSet<_> = may_be_executed.clone().filter_map(Exchange::request_tag).collect();
+        let untagged = may_be_executed.filter(|other| other.request_tag().is_none()).count();
+        let may_be_executed = untagged + tags.len();
         let accepted = self.accepted(key);
         if may_be_executed > accepted {
             let what = crate::notation::describe(&exchange.bytes);
@@ -117,7 +124,7 @@ impl Executions {
         Ok(())
     }
 
-    pub(super) fn finish(&mut self, actors: &[Actor]) -> Vec<String> {
+    pub(super) fn finish(&mut self, actors: &[Actor], exchanges: &Exchanges) -> Vec<String> {
         let origins = actors.iter().filter_map(|actor| match actor {
             Actor::Origin(origin) => Some(origin),
             Actor::Client(_) | Actor::Puppet(_) => None,
@@ -126,7 +133,7 @@ impl Executions {
         for origin in origins {
             for (&key, executed) in origin.executed() {
                 if must_be_done_once(executed.method.code())
-                    && let Err(why) = self.trace(key, executed, origin.memory())
+                    && let Err(why) = self.trace(key, executed, origin, exchanges)
                 {
                     let (name, method) = (origin.name(), executed.method.name());
                     let times = executed.runs.len();
@@ -138,7 +145,14 @@ impl Executions {
     }
 
     /// Errors: what cannot be explained.
-    fn trace(&mut self, key: u32, executed: &Executed, memory: Memory) -> Result<(), String> {
+    fn trace(
+        &mut self,
+        key: u32,
+        executed: &Executed,
+        origin: &Origin,
+        seen: &Exchanges,
+    ) -> Result<(), String> {
+        let memory = origin.memory();
         let mut exchanges: BTreeMap<(SocketAddr, u16), Vec<&Run>> = BTreeMap::new();
         for run in &executed.runs {
             exchanges.entry((run.from, run.message_id)).or_default().push(run);
@@ -153,7 +167,11 @@ impl Executions {
             }
         }
         let Some(accepted) = self.accepted.get(&key) else { return Err("though nobody asked".to_owned()) };
-        let further = exchanges.len() - 1;
+        let of = |&(from, id): &(SocketAddr, u16)| seen.find(from, origin.address(), id);
+        let tags: Vec<_> = exchanges.keys().filter_map(|id| of(id)?.request_tag()).collect();
+        let tagged = tags.len() - tags.iter().collect::<BTreeSet<_>>().len();
+        self.again.tagged += tagged;
+        let further = exchanges.len() - 1 - tagged;
         let rebound = further.min(accepted.rebound);
         if further > rebound + accepted.reused {
             return Err(format!("in {} exchanges of {} requests", exchanges.len(), accepted.count()));

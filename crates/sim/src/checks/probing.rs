@@ -1,13 +1,18 @@
 //! PROBING_RATE: Non-confirmable requests to an origin that says nothing leave no faster than so many
 //! bytes a second (RFC 7252 §4.7; R-CCN-03).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use coapway_time::Instant;
 
 use super::Rules;
 use super::exchanges::Exchanges;
+
+/// An origin that was heard before may take this long to be heard again before it counts as silent: its
+/// timeout, which is learned and cannot be seen.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Since when an origin says nothing to what was sent, and how much that is.
 #[derive(Clone, Copy, Debug)]
@@ -20,35 +25,49 @@ struct Silence {
 pub(super) struct Probing {
     rate: Option<f64>,
     slack: f64,
-    silent: BTreeMap<SocketAddr, Silence>,
+    one_window: bool,
+    silent: BTreeMap<(SocketAddr, bool), Silence>,
+    heard: BTreeSet<SocketAddr>,
 }
 
 impl Probing {
     pub(super) fn new(rules: &Rules) -> Self {
-        Self { rate: rules.probing_rate, slack: rules.slack.as_secs_f64(), silent: BTreeMap::new() }
+        Self {
+            rate: rules.probing_rate,
+            slack: rules.slack.as_secs_f64(),
+            one_window: rules.one_window,
+            silent: BTreeMap::new(),
+            heard: BTreeSet::new(),
+        }
     }
 
     /// The first copy of a request left.
     pub(super) fn sent(&mut self, number: usize, exchanges: &Exchanges, now: Instant) -> Result<(), String> {
         let exchange = exchanges.get(number);
         let Some(rate) = self.rate.filter(|_| !exchange.confirmable) else { return Ok(()) };
-        let Some(silence) = self.silent.get_mut(&exchange.to) else {
-            self.silent.insert(exchange.to, Silence { since: now, bytes: exchange.bytes.len() });
+        let (origin, by_name) = exchange.place();
+        let place = (origin, by_name && !self.one_window);
+        let Some(silence) = self.silent.get_mut(&place) else {
+            self.silent.insert(place, Silence { since: now, bytes: exchange.bytes.len() });
             return Ok(());
         };
         let Silence { since, bytes } = *silence;
         silence.bytes += exchange.bytes.len();
+        if self.heard.contains(&exchange.to) && now < since + LONGEST_TIMEOUT {
+            return Ok(());
+        }
         // What left before must have been paid for by now.
         let seconds = now.since(since).as_secs_f64() + self.slack;
         if bytes as f64 > rate * seconds {
-            let origin = exchange.to;
             return Err(format!("{origin} got a NON {seconds:.1} s after {bytes} bytes it did not react to"));
         }
         Ok(())
     }
 
-    /// An origin acknowledged, rejected or answered something.
-    pub(super) fn alive(&mut self, origin: SocketAddr) {
-        self.silent.remove(&origin);
+    /// Something came from there, whatever it is.
+    pub(super) fn heard(&mut self, peer: SocketAddr) {
+        self.silent.remove(&(peer, false));
+        self.silent.remove(&(peer, true));
+        self.heard.insert(peer);
     }
 }

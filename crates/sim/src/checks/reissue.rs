@@ -27,21 +27,24 @@ impl Reissue {
         for pair in of_record.windows(2) {
             let [before, exchange] = pair else { continue };
             let what = || format!("record {}: {} issued anew", record.id, describe(&exchange.bytes));
-            if before.token == exchange.token
-                || (before.from, before.message_id) == (exchange.from, exchange.message_id)
-            {
-                return Err(format!("{} with its old token or Message ID", what()));
-            }
             // The next address of a name: nobody was there to execute anything.
             if matches!(before.end, Some((End::Unreachable, 1))) && before.to != exchange.to {
                 continue;
             }
             attempts += 1;
-            if !before.is_not_executed() && before.acknowledged {
+            if before.token == exchange.token
+                || (before.from, before.message_id) == (exchange.from, exchange.message_id)
+            {
+                return Err(format!("{} with its old token or Message ID", what()));
+            }
+            let acknowledged = before.acknowledged.is_some_and(|at| exchange.copies.first() > Some(&at));
+            if !before.is_not_executed() && acknowledged {
                 return Err(format!("{} after an Acknowledgement", what()));
             }
             let harmless = of_record.iter().take_while(|&&other| !std::ptr::eq(other, *exchange));
-            if !is_repeatable(exchange) && !harmless.copied().all(Exchange::is_not_executed) {
+            // The origin is known to recognise it, or so the settings say.
+            let tagged = exchange.request_tag().is_some() && exchange.request_tag() == before.request_tag();
+            if !tagged && !is_repeatable(exchange) && !harmless.copied().all(Exchange::is_not_executed) {
                 return Err(format!("{}, which may execute it twice", what()));
             }
         }

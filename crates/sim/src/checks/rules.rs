@@ -14,15 +14,16 @@ pub const TICK: Duration = Duration::from_micros(1_100);
 /// change that keeps it, and then its check judges storms and scenarios, too.
 mod kept {
     /// `answer_within` bounds the wait for an answer.
-    pub(super) const ANSWER_WITHIN: bool = false;
+    pub(super) const ANSWER_WITHIN: bool = true;
     /// `downstream.nstart` bounds separate responses.
     pub(super) const DOWNSTREAM_NSTART: bool = true;
-    /// An origin that is reached under two sets of settings has one window.
+    /// An origin that is reached by address under its own settings and by name under the default ones has
+    /// one window and one PROBING_RATE.
     pub(super) const ONE_WINDOW: bool = false;
     /// `probing_rate` bounds Non-confirmable requests.
-    pub(super) const PROBING_RATE: bool = false;
+    pub(super) const PROBING_RATE: bool = true;
     /// Addresses that nobody verified get little.
-    pub(super) const AMPLIFICATION: bool = false;
+    pub(super) const AMPLIFICATION: bool = true;
 }
 
 /// The limits the checks judge by, taken from the proxy's settings.
@@ -44,6 +45,8 @@ pub struct Rules {
     pub max_attempts: usize,
     /// Confirmable requests that one origin may have before it reacts.
     pub upstream_nstart: usize,
+    /// Whether that is over all settings it is reached under.
+    pub one_window: bool,
     /// Separate responses that one client may have before it reacts.
     pub downstream_nstart: Option<usize>,
     /// Bytes a second of Non-confirmable requests to an origin that does not react.
@@ -93,7 +96,6 @@ impl Rules {
             .collect();
         let max_wait = upstreams.iter().map(|upstream| upstream.max_wait).max().unwrap_or_default();
         let within = parameters.answer_within.filter(|_| kept::ANSWER_WITHIN);
-        let windows = if kept::ONE_WINDOW { 1 } else { 2 };
         let rates = upstreams.iter().map(|upstream| upstream.probing_rate);
         Self {
             early_ack_after: downstream.early_ack_after,
@@ -108,7 +110,8 @@ impl Rules {
             guarded,
             deduplicating,
             max_attempts: most(|upstream| upstream.retry.max_attempts),
-            upstream_nstart: most(|upstream| nstart(upstream.nstart)) * windows,
+            upstream_nstart: most(|upstream| nstart(upstream.nstart)),
+            one_window: kept::ONE_WINDOW,
             downstream_nstart: kept::DOWNSTREAM_NSTART.then_some(nstart(downstream.nstart) as usize),
             // The slowest would do; a rate that is lifted for one is lifted for all here.
             probing_rate: rates

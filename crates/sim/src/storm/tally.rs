@@ -71,7 +71,7 @@ impl Tally {
 
     /// What was counted, in words.
     pub fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let Again { rebound, reused, restarted, undeduplicated } = self.again;
+        let Again { rebound, reused, restarted, undeduplicated, tagged } = self.again;
         let count = |number: usize| number as u64;
         [
             ("requests asked", count(self.asked)),
@@ -87,6 +87,7 @@ impl Tally {
             ("POST and PATCH executed again: the client reused a Message ID", count(reused)),
             ("POST and PATCH executed again: the origin restarted", count(restarted)),
             ("POST and PATCH executed again: the origin has no memory", count(undeduplicated)),
+            ("POST and PATCH executed again: the origin ignores Request-Tags", count(tagged)),
         ]
         .into_iter()
     }

@@ -19,7 +19,7 @@ fn forwarded(message_id: u8, token: u8) -> Vec<u8> {
 }
 
 fn at_the_end(checks: &mut Checks, origin: Origin) -> String {
-    let found = checks.executions.finish(&[Actor::Origin(origin)]);
+    let found = checks.executions.finish(&[Actor::Origin(origin)], &checks.exchanges);
     found.into_iter().for_each(|what| checks.violated(what, at(99_000)));
     super::found(checks)
 }
@@ -125,4 +125,21 @@ fn an_execution_that_nothing_explains_is_found() {
         origin.handle_datagram(UPSTREAM, &forwarded(number, number), at(0));
     }
     assert_found(&at_the_end(&mut checks, origin), "executed POST 7 2 times, in 2 exchanges of 1 requests");
+}
+
+#[test]
+fn what_carries_one_request_tag_is_one_and_counted_where_it_is_not() {
+    // Request-Tag 1 behind the query.
+    let tagged = |number, tag| [&forwarded(number, number)[..], &[0xE1, 0, 8, tag]].concat();
+    let mut checks = checks();
+    checks.proxy_received(CLIENT, LISTENER, &post(10), at(0));
+    let mut origin = origin(Memory::Deduplicates);
+    for number in [1, 2] {
+        checks.proxy_sent(UPSTREAM, ORIGIN, &tagged(number, 1), at(9_000 * u64::from(number)));
+        origin.handle_datagram(UPSTREAM, &tagged(number, 1), at(0));
+    }
+    assert_eq!(at_the_end(&mut checks, origin), "");
+    assert_eq!(checks.again(), crate::checks::Again { tagged: 1, ..Default::default() });
+    checks.proxy_sent(UPSTREAM, ORIGIN, &tagged(3, 2), at(30_000));
+    assert_found(&found(&checks), "is exchange 2 of 1 that may be executed");
 }

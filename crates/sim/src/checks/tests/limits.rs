@@ -12,11 +12,11 @@ fn too_many_exchanges_with_an_origin_are_found() {
     let after = |reply: &[u8]| {
         let mut checks = Checks::new(Rules { upstream_nstart: 1, ..rules() });
         checks.proxy_sent(UPSTREAM, ORIGIN, &request(true, 1, 1, 1), at(0));
-        checks.proxy_received(ORIGIN, UPSTREAM, reply, at(1_000));
+        checks.proxy_received(ORIGIN, UPSTREAM, reply, at(100));
         let mut second = request(true, 1, 2, 2);
         second.extend([0xB1, b't']);
-        checks.proxy_sent(UPSTREAM, ORIGIN, &second, at(1_000));
-        checks.after_step(at(1_000));
+        checks.proxy_sent(UPSTREAM, ORIGIN, &second, at(100));
+        checks.after_step(at(100));
         found(&checks)
     };
     assert_found(&after(&[0x60, 0, 0, 9]), "2 exchanges with 10.2.0.1:5683 where 1 are allowed");
@@ -29,13 +29,27 @@ fn an_icmp_error_gives_its_place_back_and_one_about_an_acknowledgement_does_not(
     for (quoted, what) in [(request(true, 1, 1, 1), ""), (vec![0x60, 0, 0, 1], "2 exchanges")] {
         let mut checks = Checks::new(Rules { upstream_nstart: 1, ..rules() });
         checks.proxy_sent(UPSTREAM, ORIGIN, &request(true, 1, 1, 1), at(0));
-        checks.proxy_refused(UPSTREAM, ORIGIN, &quoted, at(1_000));
+        checks.proxy_refused(UPSTREAM, ORIGIN, &quoted, at(100));
         let second = [&request(true, 1, 2, 2)[..], &[0xB1, b't']].concat();
-        checks.proxy_sent(UPSTREAM, ORIGIN, &second, at(1_000));
-        checks.after_step(at(1_000));
+        checks.proxy_sent(UPSTREAM, ORIGIN, &second, at(100));
+        checks.after_step(at(100));
         assert_found(&found(&checks), what);
         assert_eq!(found(&checks).is_empty(), what.is_empty());
     }
+}
+
+#[test]
+fn an_exchange_counts_again_when_a_copy_follows_after_all() {
+    let mut checks = Checks::new(Rules { upstream_nstart: 1, ..rules() });
+    let second = [&request(true, 1, 2, 2)[..], &[0xB1, b't']].concat();
+    for (millis, bytes) in [(0, &request(true, 1, 1, 1)), (1_000, &second)] {
+        checks.proxy_sent(UPSTREAM, ORIGIN, bytes, at(millis));
+        checks.after_step(at(millis));
+    }
+    assert_eq!(found(&checks), "", "the wait for the first may be over");
+    checks.proxy_sent(UPSTREAM, ORIGIN, &request(true, 1, 1, 1), at(1_100));
+    checks.after_step(at(1_100));
+    assert_found(&found(&checks), "2 exchanges with 10.2.0.1:5683");
 }
 
 #[test]
@@ -57,20 +71,19 @@ fn too_many_separate_responses_to_a_client_are_found() {
 
 #[test]
 fn a_silent_origin_that_gets_too_many_bytes_is_found() {
-    let after = |millis, reaction: Option<&[u8]>| {
+    let after = |heard, millis| {
         let mut checks = Checks::new(Rules { probing_rate: Some(1.0), ..rules() });
-        checks.proxy_sent(UPSTREAM, ORIGIN, &request(false, 1, 1, 1), at(0));
-        if let Some(bytes) = reaction {
-            checks.proxy_received(ORIGIN, UPSTREAM, bytes, at(1));
+        if heard {
+            checks.proxy_received(ORIGIN, UPSTREAM, &[0x70, 0, 0, 9], at(0));
         }
-        checks.proxy_sent(UPSTREAM, ORIGIN, &request(false, 1, 2, 2), at(millis));
+        checks.proxy_sent(UPSTREAM, ORIGIN, &request(false, 1, 1, 1), at(0));
+        (2..100).for_each(|id| checks.proxy_sent(UPSTREAM, ORIGIN, &request(false, 1, id, id), at(millis)));
         found(&checks)
     };
-    assert_found(&after(11_900, None), "after 12 bytes it did not react to");
-    assert_eq!(after(12_000, None), "");
-    assert_eq!(after(100, Some(&[0x70, 0, 0, 1])), "");
-    // What belongs to nothing proves nothing.
-    assert_found(&after(100, Some(&[0x70, 0, 0, 9])), "it did not react to");
+    assert_found(&after(false, 11_900), "after 12 bytes it did not react to");
+    assert_found(&after(false, 12_000), "after 24 bytes it did not react to");
+    assert_eq!(after(true, 59_000), "", "it may still be slow");
+    assert_found(&after(true, 61_000), "after 72 bytes it did not react to");
 }
 
 #[test]
