@@ -159,24 +159,24 @@ impl World {
                 let target = *script.pick(&TARGETS)?;
                 let message_id = u16::from(script.byte()?);
                 let bytes = message(message_type, message_id, &[0xA1, command], code, target, &[]);
-                self.from_client(remote, bytes);
+                self.client_sends(remote, bytes);
             }
             // A request with whatever stands behind its token.
             2 => {
                 let (remote, message_id) = (client(script.byte()?), u16::from(script.byte()?));
                 let token = script.text()?;
                 let bytes = raw(script, message_id, token)?;
-                self.from_client(remote, bytes);
+                self.client_sends(remote, bytes);
             }
             // Any bytes.
             3 => {
                 let remote = client(script.byte()?);
-                self.from_client(remote, script.text()?.to_vec());
+                self.client_sends(remote, script.text()?.to_vec());
             }
             // A client repeats itself.
             4 => {
                 let Sighting { remote, bytes, .. } = pick(script, &self.from_clients)?;
-                self.from_client(remote, bytes);
+                self.client_sends(remote, bytes);
             }
             // A client answers a datagram of ours.
             5 => {
@@ -185,7 +185,7 @@ impl World {
                 let Ok(read) = Datagram::parse(&to.bytes) else { return Some(()) };
                 let none = (OptionNumber::OBSERVE, &[][..]);
                 let bytes = message(message_type, read.message_id, &[], Code::EMPTY, none, &[]);
-                self.from_client(to.remote, bytes);
+                self.client_sends(to.remote, bytes);
             }
             // An origin answers, with a message that may be right.
             6 | 7 => {
@@ -268,7 +268,7 @@ impl World {
         Some(())
     }
 
-    fn from_client(&mut self, remote: SocketAddr, bytes: Vec<u8>) {
+    fn client_sends(&mut self, remote: SocketAddr, bytes: Vec<u8>) {
         let local = Local { socket: SocketId(0), address: None };
         keep(&mut self.from_clients, Sighting { local, remote, bytes: bytes.clone() });
         self.give(local, remote, bytes, false);
