@@ -6,7 +6,7 @@
 
 #![no_main]
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
@@ -14,8 +14,10 @@ use coapway_endpoint::{DuplicatesParameters, EndpointParameters, Local, Nstart, 
 use coapway_fuzz::Script;
 use coapway_fuzz::message::{TYPES, message, raw};
 use coapway_message::uri::{Authority, Host};
-use coapway_message::{Code, Datagram, Failure, MessageType, OptionNumber};
-use coapway_proxy::{Input, Limits, Listening, Output, Parameters, Proxy, SocketRole, UpstreamParameters};
+use coapway_message::{Code, Datagram, ExchangeId, Failure, MessageType, OptionNumber};
+use coapway_proxy::{
+    Event, Input, Limits, Listening, Output, Parameters, Proxy, SocketRole, UpstreamParameters,
+};
 use coapway_relay::{Forward, Route, Upstream, UpstreamId};
 use coapway_time::Instant;
 use libfuzzer_sys::fuzz_target;
@@ -58,6 +60,8 @@ struct World {
     from_clients: VecDeque<Sighting>,
     /// Look-ups that were asked for and not ended.
     lookups: Vec<u64>,
+    /// Requests that are not answered.
+    open: HashSet<ExchangeId>,
 }
 
 const fn loopback(port: u16) -> SocketAddr {
@@ -143,6 +147,7 @@ impl World {
             to_origins: VecDeque::new(),
             from_clients: VecDeque::new(),
             lookups: Vec::new(),
+            open: HashSet::new(),
         };
         world.drain();
         world
@@ -287,6 +292,16 @@ impl World {
         }
     }
 
+    fn told(&mut self, event: &Event) {
+        match event {
+            Event::Received { request, .. } => assert!(self.open.insert(*request), "a request is new once"),
+            Event::Answered { request, .. } => {
+                assert!(self.open.remove(request), "a request is answered once");
+            }
+            _ => {}
+        }
+    }
+
     /// Takes out all there is to do.
     fn drain(&mut self) {
         for _ in 0..MOST_OUTPUTS {
@@ -307,7 +322,7 @@ impl World {
                     }
                 }
                 Output::LookUp { lookup, .. } => self.lookups.push(lookup),
-                Output::Event(_) => {}
+                Output::Event(event) => self.told(&event),
                 Output::Wait { until } => {
                     self.until = until;
                     self.proxy.check_invariants();
@@ -330,7 +345,7 @@ impl World {
             wakes += 1;
             assert!(wakes < 100_000, "waits for ever");
         }
-        assert!(self.proxy.is_idle(), "a request is never settled");
+        assert!(self.proxy.is_idle() && self.open.is_empty(), "a request is never settled");
         assert_eq!(self.proxy.occupancy().queued + self.proxy.occupancy().exchanges, 0);
     }
 }
