@@ -61,6 +61,8 @@ pub(crate) struct Origin {
     pub(crate) queue: FairQueue<Queued>,
     /// The port in use; ports are used up one after the other, so that batches stay whole.
     port: u32,
+    /// Block-wise transfers, as they were last counted.
+    pub(crate) transfers: usize,
     /// Exchanges under way, acknowledged ones included.
     pub(crate) exchanges: u32,
     pub(crate) idle_from: Instant,
@@ -90,6 +92,7 @@ impl Origin {
             is_over_cap: false,
             queue: FairQueue::new(hasher.clone()),
             port: 0,
+            transfers: 0,
             exchanges: 0,
             idle_from: now + ORIGIN_LIFETIME,
             is_starved: false,

@@ -12,6 +12,7 @@ use crate::input::SocketRole;
 use crate::origin::{ORIGIN_LIFETIME, Order, Queued};
 use crate::parameters::{TokenPolicy, UpstreamParameters};
 use crate::permits::Hindrance;
+use crate::transfers::MOST_OF_ALL;
 use crate::upstreams::{Deadline, Outstanding, Progress, Standing, Started, Upstreams};
 
 /// Short of Message IDs, an origin's queue is tried again after this.
@@ -54,8 +55,9 @@ impl Upstreams {
         let mut has_its_turn = false;
         if origin.window.is_open() && !origin.is_starved {
             let (window, last) = (origin.window.size(), origin.round_trip.last());
+            let has_room = self.transfers < MOST_OF_ALL;
             let is_first = origin.queue.is_empty();
-            match origin.permits.hindrance(&order, parameters, window, last, now) {
+            match origin.permits.hindrance(&order, parameters, window, last, has_room, now) {
                 None if is_first => match self.send(index, fetch, &order, content, now) {
                     Attempt::Sent(exchange) => return started(Standing::Sent(exchange)),
                     Attempt::TooLate => return started(Standing::Queued),
@@ -98,7 +100,19 @@ impl Upstreams {
             origin.retry_at = None;
         }
         origin.is_starved = false;
+        origin.permits.transfers.expire(now);
+        self.count_transfers(index);
         self.pump(index, now);
+    }
+
+    /// Takes note of how many transfers there are with an origin, and of when one is over.
+    pub(crate) fn count_transfers(&mut self, index: u32) {
+        let Some(origin) = self.origins.get_mut(index) else { return };
+        let count = origin.permits.transfers.len();
+        self.transfers = self.transfers + count - std::mem::replace(&mut origin.transfers, count);
+        if let Some(expiry) = origin.permits.transfers.next_expiry() {
+            self.retry_at(index, expiry);
+        }
     }
 
     /// Lets waiting requests leave while the window is open.
@@ -110,10 +124,11 @@ impl Upstreams {
             }
             let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
             let (address, window, last) = (origin.address, origin.window.size(), origin.round_trip.last());
+            let has_room = self.transfers < MOST_OF_ALL;
             let mut until: Option<Instant> = None;
             let permits = &mut origin.permits;
             let next = origin.queue.pop(|queued| {
-                match permits.hindrance(&queued.order, parameters, window, last, now) {
+                match permits.hindrance(&queued.order, parameters, window, last, has_room, now) {
                     None => true,
                     Some(Hindrance::Places) => false,
                     Some(Hindrance::Until(at)) => {
