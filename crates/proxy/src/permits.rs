@@ -7,7 +7,7 @@ use ahash::RandomState;
 use coapway_time::Instant;
 use hashbrown::HashMap;
 
-use crate::origin::Order;
+use crate::order::Order;
 use crate::parameters::UpstreamParameters;
 use crate::probing::Probing;
 use crate::transfers::{IDLE, Ports, Taken, Transfers};

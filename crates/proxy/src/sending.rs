@@ -3,15 +3,17 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use coapway_endpoint::{Peer, Schedule, TransmissionParameters};
+use coapway_endpoint::Peer;
 use coapway_message::{Content, ExchangeId, Failure};
 use coapway_relay::{FetchId, UpstreamId};
 use coapway_time::Instant;
 
 use crate::input::SocketRole;
-use crate::origin::{ORIGIN_LIFETIME, Order, Queued};
-use crate::parameters::{TokenPolicy, UpstreamParameters};
+use crate::order::{Order, Queued};
+use crate::origin::ORIGIN_LIFETIME;
+use crate::parameters::TokenPolicy;
 use crate::permits::Hindrance;
+use crate::schedule::schedule;
 use crate::transfers::MOST_OF_ALL;
 use crate::upstreams::{Deadline, Outstanding, Progress, Standing, Started, Upstreams};
 
@@ -243,48 +245,5 @@ impl Upstreams {
 const fn number(peer: &Peer) -> u32 {
     match SocketRole::of(peer.local.socket) {
         SocketRole::Upstream { number, .. } | SocketRole::Listener(number) => number,
-    }
-}
-
-/// What follows from the parameters of an upstream.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Derived {
-    span: Duration,
-    lifetime: Duration,
-}
-
-impl Derived {
-    /// A learned timeout may be longer than the configured one; what an origin relies on is the
-    /// protocol's own span and lifetime (R-USR-19).
-    pub(crate) fn of(parameters: &UpstreamParameters) -> Self {
-        let (transmission, protocol) = (parameters.transmission, TransmissionParameters::default());
-        Self {
-            span: transmission.max_transmit_span().max(protocol.max_transmit_span()),
-            lifetime: transmission.exchange_lifetime().max(protocol.exchange_lifetime()),
-        }
-    }
-}
-
-/// When the copies of one request may leave.
-fn schedule(
-    parameters: &UpstreamParameters,
-    derived: &Derived,
-    order: &Order,
-    timeout: Duration,
-    learned: Duration,
-) -> Schedule {
-    let transmission = &parameters.transmission;
-    let max_retransmit = parameters.max_retransmit(order.idempotent);
-    let guarded = max_retransmit < transmission.max_retransmit;
-    Schedule {
-        timeout: if guarded { timeout.max(UpstreamParameters::NON_IDEMPOTENT_TIMEOUT) } else { timeout },
-        random_factor: transmission.ack_random_factor,
-        jitter: transmission.retry_jitter,
-        max_retransmit,
-        span: derived.span,
-        stretch: Duration::ZERO,
-        last_copy_before: order.deadline - learned,
-        deadline: order.deadline,
-        lifetime: derived.lifetime,
     }
 }

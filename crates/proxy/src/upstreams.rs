@@ -17,7 +17,7 @@ use crate::budget::Budget;
 use crate::origin::ORIGIN_LIFETIME;
 use crate::origins::Origins;
 use crate::parameters::UpstreamParameters;
-use crate::sending::Derived;
+use crate::schedule::Derived;
 use crate::shift::Change;
 use crate::transfers::Transfer;
 
