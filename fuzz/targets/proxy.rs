@@ -239,7 +239,7 @@ impl World {
                     IpAddr::V4(Ipv4Addr::BROADCAST),
                 ];
                 let addresses = &addresses[..usize::from(script.byte()?) % 4];
-                self.proxy.handle_input(Input::Resolved { lookup, addresses }, self.now);
+                self.proxy.handle_input(Input::Resolved { lookup, addresses, ttl: None }, self.now);
                 self.drain();
             }
             // The network says that a datagram did not arrive, and quotes some of it.

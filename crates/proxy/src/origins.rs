@@ -59,10 +59,6 @@ impl Origins {
         self.by_address.get(&(address, upstream)).copied()
     }
 
-    pub(crate) fn find(&self, address: SocketAddr, upstream: UpstreamId) -> Option<&Origin> {
-        self.get(self.index(address, upstream)?)
-    }
-
     pub(crate) fn find_mut(&mut self, address: SocketAddr, upstream: UpstreamId) -> Option<&mut Origin> {
         let &index = self.by_address.get(&(address, upstream))?;
         self.get_mut(index)
@@ -100,7 +96,9 @@ impl Origins {
         for _ in 0..LOOKED_AT.min(self.idle.len()) {
             let Some((when, index)) = self.idle.pop_front() else { return false };
             match self.get(index) {
-                Some(origin) if origin.is_idle() && !origin.permits.probing.was_heard() => {
+                Some(origin)
+                    if origin.is_idle() && origin.transfers == 0 && !origin.permits.probing.was_heard() =>
+                {
                     self.by_address.remove(&(origin.address, origin.upstream));
                     self.places[index as usize] = None;
                     self.free.push(index);

@@ -19,7 +19,7 @@ use crate::event::Event;
 use crate::guards::{Known, Waiter};
 use crate::lookups::{Resolution, Waiting};
 use crate::loops::Loops;
-use crate::origin::Order;
+use crate::order::Order;
 use crate::parameters::{PostGuard, TokenPolicy};
 use crate::proxy::Proxy;
 use crate::transfers::Transfer;

@@ -78,7 +78,7 @@ fn a_record_agrees_with_what_left() {
         proxy.handle_input(Input::Wake, now);
         drain(&mut proxy, &mut out, now);
     }
-    now = now + Duration::from_millis(30);
+    now += Duration::from_millis(30);
     let left = out.to_origin[0].1.clone();
     let left = Datagram::parse(&left).expect("valid");
     let content = Content { code: Code::CONTENT, options: Options::NONE, payload: b"shut" };
