@@ -120,7 +120,9 @@ impl Proxy {
     ) {
         let &Arrival { request, peer, .. } = arrival;
         let parameters = self.upstreams.parameters(plan.upstream);
-        if plan.method.is_idempotent() || parameters.post_guard != PostGuard::Fingerprint {
+        // Protected ones have no meaning that could be compared (RFC 8613 §10).
+        let is_guarded = parameters.post_guard == PostGuard::Fingerprint && !plan.oscore;
+        if plan.method.is_idempotent() || !is_guarded {
             self.begin(arrival, content, plan, similar, now);
             return;
         }

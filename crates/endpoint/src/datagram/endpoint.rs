@@ -202,15 +202,38 @@ impl Endpoint {
             ) => {
                 return self.handle_response(peer, &datagram, now);
             }
-            (MessageType::Confirmable, _) => {
+            (MessageType::Reset, _) => self.counters.malformed += 1,
+            // A code of no class that means anything here: rejected like any such message, and no
+            // answer to the request it claims to answer (RFC 7252 §4.2, §5.7.1).
+            (MessageType::Confirmable | MessageType::NonConfirmable | MessageType::Acknowledgement, _) => {
                 self.counters.malformed += 1;
-                self.outbox.empty(peer, MessageType::Reset, message_id);
-            }
-            (MessageType::NonConfirmable | MessageType::Acknowledgement | MessageType::Reset, _) => {
-                self.counters.malformed += 1;
+                if message_type == MessageType::Confirmable {
+                    self.outbox.empty(peer, MessageType::Reset, message_id);
+                }
+                self.fail_unusable(peer, message_type, message_id, datagram.token, now);
             }
         }
         Received::Nothing
+    }
+
+    /// Something came in place of the response to a request of ours: waiting on would bring more of the
+    /// kind.
+    fn fail_unusable(
+        &mut self,
+        peer: Peer,
+        message_type: MessageType,
+        message_id: u16,
+        token: &[u8],
+        now: Instant,
+    ) {
+        let is_response = |transmission: &super::retransmission::Transmission| {
+            message_type != MessageType::Acknowledgement || transmission.trace.message_id == message_id
+        };
+        if let Some(exchange) = self.live_request(peer, token)
+            && self.transmissions.get(exchange).is_some_and(is_response)
+        {
+            self.fail(exchange, Failure::Unusable, now);
+        }
     }
 
     fn handle_malformed(&mut self, peer: Peer, malformed: &Malformed<'_>, now: Instant) {

@@ -65,7 +65,7 @@ impl Endpoint {
     /// Errors: [`Refused::Unknown`] when the request was answered before.
     /// Source: RFC 7967 §2.
     pub fn stay_silent(&mut self, exchange: ExchangeId, _now: Instant) -> Result<(), Refused> {
-        self.acknowledge_early(exchange);
+        self.acknowledge(exchange);
         self.pending.remove(exchange).map(drop).ok_or(Refused::Unknown)
     }
 
