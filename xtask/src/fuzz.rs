@@ -19,14 +19,14 @@ struct Target {
 }
 
 const TARGETS: [Target; 8] = [
-    Target { name: "datagram", longest: 1500, is_decoder: true },
+    Target { name: "datagram", longest: 600, is_decoder: true },
     Target { name: "token", longest: 16, is_decoder: true },
-    Target { name: "options", longest: 1500, is_decoder: true },
+    Target { name: "options", longest: 400, is_decoder: true },
     Target { name: "uri", longest: 1200, is_decoder: true },
     Target { name: "hop", longest: 512, is_decoder: false },
     Target { name: "proxy", longest: 512, is_decoder: false },
-    Target { name: "config", longest: 4096, is_decoder: false },
-    Target { name: "hosts", longest: 4096, is_decoder: false },
+    Target { name: "config", longest: 2048, is_decoder: false },
+    Target { name: "hosts", longest: 1024, is_decoder: false },
 ];
 
 /// How to get cargo-fuzz; `.ci/run` does.
