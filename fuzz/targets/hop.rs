@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use coapway_endpoint::{
-    DuplicatesParameters, Endpoint, EndpointParameters, Event, Local, Peer, Received, Schedule, Seed,
+    DuplicatesParameters, Endpoint, EndpointParameters, Event, Gate, Local, Peer, Received, Schedule, Seed,
     SocketId, TransmissionParameters,
 };
 use coapway_fuzz::Script;
@@ -173,7 +173,7 @@ impl Hop {
 
     fn send_request(&mut self, peer: Peer, confirmable: bool) {
         let content = Content::bare(Code::GET);
-        let sent = self.endpoint.send_request(peer, confirmable, &content, self.schedule(), self.now);
+        let sent = self.endpoint.send_request(peer, confirmable, None, &content, self.schedule(), self.now);
         if let Ok(exchange) = sent {
             assert!(self.open.insert(exchange), "a name is given once");
         }
@@ -181,7 +181,7 @@ impl Hop {
     }
 
     fn give(&mut self, peer: Peer, bytes: Vec<u8>) {
-        match self.endpoint.handle_datagram(peer, &bytes, self.now) {
+        match self.endpoint.handle_datagram(peer, &bytes, self.now, || Gate::Take) {
             Received::Nothing => {}
             Received::Request { exchange, .. } => {
                 assert!(!self.asked.contains(&exchange), "a request is told once");
@@ -206,9 +206,10 @@ impl Hop {
 
     fn wake(&mut self) {
         let most = self.endpoint.outstanding() + self.endpoint.pending_requests();
-        self.endpoint.handle_timeout(self.now);
-        assert!(self.endpoint.poll_timeout().is_none_or(|until| until > self.now), "all deadlines are met");
-        self.drain(most);
+        while self.endpoint.poll_timeout().is_some_and(|until| until <= self.now) {
+            self.endpoint.handle_timeout(self.now);
+            self.drain(most);
+        }
     }
 
     /// Takes out all there is; `most` datagrams may have been sent.

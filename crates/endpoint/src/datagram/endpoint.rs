@@ -248,12 +248,9 @@ impl Endpoint {
         // A response whose header and token are ours but whose rest is broken ends the exchange
         // (RFC 7252 §5.7.1): more of the kind would follow.
         if matches!(code.class(), 2..=5)
-            && let Some(exchange) = token.and_then(|token| self.live_request(peer, token))
-            && self.transmissions.get(exchange).is_some_and(|transmission| {
-                message_type != MessageType::Acknowledgement || transmission.trace.message_id == message_id
-            })
+            && let Some(token) = token
         {
-            self.fail(exchange, Failure::Unusable, now);
+            self.fail_unusable(peer, message_type, message_id, token, now);
         }
     }
 
