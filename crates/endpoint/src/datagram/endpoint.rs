@@ -226,7 +226,7 @@ impl Endpoint {
         token: &[u8],
         now: Instant,
     ) {
-        let is_response = |transmission: &super::retransmission::Transmission| {
+        let is_response = |transmission: &Transmission| {
             message_type != MessageType::Acknowledgement || transmission.trace.message_id == message_id
         };
         if let Some(exchange) = self.live_request(peer, token)
