@@ -6,7 +6,7 @@
 
 #![no_main]
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
@@ -14,8 +14,10 @@ use coapway_endpoint::{DuplicatesParameters, EndpointParameters, Local, Nstart, 
 use coapway_fuzz::Script;
 use coapway_fuzz::message::{TYPES, message, raw};
 use coapway_message::uri::{Authority, Host};
-use coapway_message::{Code, Datagram, Failure, MessageType, OptionNumber};
-use coapway_proxy::{Input, Limits, Listening, Output, Parameters, Proxy, SocketRole, UpstreamParameters};
+use coapway_message::{Code, Datagram, ExchangeId, Failure, MessageType, OptionNumber};
+use coapway_proxy::{
+    Event, Input, Limits, Listening, Output, Parameters, Proxy, SocketRole, UpstreamParameters,
+};
 use coapway_relay::{Forward, Route, Upstream, UpstreamId};
 use coapway_time::Instant;
 use libfuzzer_sys::fuzz_target;
@@ -58,6 +60,8 @@ struct World {
     from_clients: VecDeque<Sighting>,
     /// Look-ups that were asked for and not ended.
     lookups: Vec<u64>,
+    /// Requests that are not answered.
+    open: HashSet<ExchangeId>,
 }
 
 const fn loopback(port: u16) -> SocketAddr {
@@ -143,6 +147,7 @@ impl World {
             to_origins: VecDeque::new(),
             from_clients: VecDeque::new(),
             lookups: Vec::new(),
+            open: HashSet::new(),
         };
         world.drain();
         world
@@ -159,24 +164,24 @@ impl World {
                 let target = *script.pick(&TARGETS)?;
                 let message_id = u16::from(script.byte()?);
                 let bytes = message(message_type, message_id, &[0xA1, command], code, target, &[]);
-                self.from_client(remote, bytes);
+                self.client_sends(remote, bytes);
             }
             // A request with whatever stands behind its token.
             2 => {
                 let (remote, message_id) = (client(script.byte()?), u16::from(script.byte()?));
                 let token = script.text()?;
                 let bytes = raw(script, message_id, token)?;
-                self.from_client(remote, bytes);
+                self.client_sends(remote, bytes);
             }
             // Any bytes.
             3 => {
                 let remote = client(script.byte()?);
-                self.from_client(remote, script.text()?.to_vec());
+                self.client_sends(remote, script.text()?.to_vec());
             }
             // A client repeats itself.
             4 => {
                 let Sighting { remote, bytes, .. } = pick(script, &self.from_clients)?;
-                self.from_client(remote, bytes);
+                self.client_sends(remote, bytes);
             }
             // A client answers a datagram of ours.
             5 => {
@@ -185,7 +190,7 @@ impl World {
                 let Ok(read) = Datagram::parse(&to.bytes) else { return Some(()) };
                 let none = (OptionNumber::OBSERVE, &[][..]);
                 let bytes = message(message_type, read.message_id, &[], Code::EMPTY, none, &[]);
-                self.from_client(to.remote, bytes);
+                self.client_sends(to.remote, bytes);
             }
             // An origin answers, with a message that may be right.
             6 | 7 => {
@@ -234,7 +239,7 @@ impl World {
                     IpAddr::V4(Ipv4Addr::BROADCAST),
                 ];
                 let addresses = &addresses[..usize::from(script.byte()?) % 4];
-                self.proxy.handle_input(Input::Resolved { lookup, addresses }, self.now);
+                self.proxy.handle_input(Input::Resolved { lookup, addresses, ttl: None }, self.now);
                 self.drain();
             }
             // The network says that a datagram did not arrive, and quotes some of it.
@@ -268,7 +273,7 @@ impl World {
         Some(())
     }
 
-    fn from_client(&mut self, remote: SocketAddr, bytes: Vec<u8>) {
+    fn client_sends(&mut self, remote: SocketAddr, bytes: Vec<u8>) {
         let local = Local { socket: SocketId(0), address: None };
         keep(&mut self.from_clients, Sighting { local, remote, bytes: bytes.clone() });
         self.give(local, remote, bytes, false);
@@ -284,6 +289,16 @@ impl World {
             self.proxy.handle_input(Input::Wake, self.now);
             self.drain();
             assert!(self.until.is_none_or(|until| until > self.now), "all deadlines are met");
+        }
+    }
+
+    fn told(&mut self, event: &Event) {
+        match event {
+            Event::Received { request, .. } => assert!(self.open.insert(*request), "a request is new once"),
+            Event::Answered { request, .. } => {
+                assert!(self.open.remove(request), "a request is answered once");
+            }
+            _ => {}
         }
     }
 
@@ -307,7 +322,7 @@ impl World {
                     }
                 }
                 Output::LookUp { lookup, .. } => self.lookups.push(lookup),
-                Output::Event(_) => {}
+                Output::Event(event) => self.told(&event),
                 Output::Wait { until } => {
                     self.until = until;
                     self.proxy.check_invariants();
@@ -330,7 +345,7 @@ impl World {
             wakes += 1;
             assert!(wakes < 100_000, "waits for ever");
         }
-        assert!(self.proxy.is_idle(), "a request is never settled");
+        assert!(self.proxy.is_idle() && self.open.is_empty(), "a request is never settled");
         assert_eq!(self.proxy.occupancy().queued + self.proxy.occupancy().exchanges, 0);
     }
 }

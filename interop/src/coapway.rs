@@ -1,6 +1,7 @@
 //! The process under test.
 
 use std::env;
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -10,21 +11,110 @@ use std::time::Duration;
 
 use crate::process::{Family, Process, free_port};
 
-/// A running `coapway serve` that listens on both loopback addresses.
+/// How a `coapway serve` is started.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    wrapper: Vec<String>,
+    listen: Vec<SocketAddr>,
+    pinged: Vec<SocketAddr>,
+    record: String,
+    arguments: Vec<String>,
+    settings: Vec<String>,
+}
+
+impl Launch {
+    /// On both loopback addresses, at a port that is free.
+    fn on_loopback() -> Self {
+        Self::at(free_port())
+    }
+
+    fn at(port: u16) -> Self {
+        let listen = Family::ALL.map(|family| family.address(port)).to_vec();
+        Self {
+            wrapper: Vec::new(),
+            pinged: listen.clone(),
+            listen,
+            record: "off".to_owned(),
+            arguments: Vec::new(),
+            settings: Vec::new(),
+        }
+    }
+
+    /// A forward proxy.
+    pub fn forward() -> Self {
+        Self::on_loopback()
+    }
+
+    /// A reverse proxy for the origin with this authority.
+    pub fn reverse(authority: impl std::fmt::Display) -> Self {
+        let arguments = vec!["--reverse".to_owned(), format!("coap://{authority}")];
+        Self { arguments, ..Self::on_loopback() }
+    }
+
+    /// Adds `--set` arguments.
+    pub fn set(mut self, settings: &[&str]) -> Self {
+        self.settings.extend(settings.iter().map(|&setting| setting.to_owned()));
+        self
+    }
+
+    /// Listens at this address instead; it is up when it answers at each of `pinged`.
+    pub fn listen(self, address: SocketAddr, pinged: &[SocketAddr]) -> Self {
+        Self { listen: vec![address], pinged: pinged.to_vec(), ..self }
+    }
+
+    /// Writes records to this file.
+    pub fn record(self, file: &Path) -> Self {
+        Self { record: file.display().to_string(), ..self }
+    }
+
+    /// Is started by another program, which gets this one as its last arguments.
+    pub fn within(self, wrapper: &[&str]) -> Self {
+        Self { wrapper: wrapper.iter().map(|&word| word.to_owned()).collect(), ..self }
+    }
+
+    /// Starts it and waits until it answers.
+    pub fn start(&self) -> Proxy {
+        let mut words = self.wrapper.iter().map(OsStr::new).chain([binary().as_os_str()]);
+        let mut command = Command::new(words.next().expect("the binary at least"));
+        command.args(words).arg("serve").args(["--admin", "off", "--log", "-", "--record", &self.record]);
+        command.args(&self.arguments);
+        for address in &self.listen {
+            command.args(["--listen", &format!("coap://{address}")]);
+        }
+        for setting in &self.settings {
+            command.args(["--set", setting]);
+        }
+        let mut process = Process::start("coapway serve", &mut command);
+        process.wait_until_it_answers(&self.pinged);
+        let port = self.listen.first().map_or(0, SocketAddr::port);
+        Proxy { process, port }
+    }
+}
+
+/// A running `coapway serve`.
 pub struct Proxy {
     process: Process,
     port: u16,
 }
 
 impl Proxy {
-    /// Starts a forward proxy; `settings` are `--set` arguments.
+    /// Starts a forward proxy on both loopback addresses; `settings` are `--set` arguments.
     pub fn forward(settings: &[&str]) -> Self {
-        Self::start(&[], settings)
+        Launch::forward().set(settings).start()
     }
 
     /// Starts a reverse proxy for the origin at `origin`.
     pub fn reverse(origin: SocketAddr, settings: &[&str]) -> Self {
-        Self::start(&["--reverse", &format!("coap://{origin}")], settings)
+        Launch::reverse(origin).set(settings).start()
+    }
+
+    /// Two reverse proxies, each of which takes the other for its origin.
+    pub fn circle(settings: &[&str]) -> [Self; 2] {
+        let (one, other) = (free_port(), free_port());
+        [(one, other), (other, one)].map(|(port, next)| {
+            let arguments = vec!["--reverse".to_owned(), format!("coap://{}", Family::V4.address(next))];
+            Launch { arguments, ..Launch::at(port) }.set(settings).start()
+        })
     }
 
     /// Where it listens.
@@ -32,30 +122,21 @@ impl Proxy {
         family.address(self.port)
     }
 
-    fn start(arguments: &[&str], settings: &[&str]) -> Self {
-        Self::start_at(free_port(), arguments, settings)
+    /// The port it listens at.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
-    /// Two reverse proxies, each of which takes the other for its origin.
-    pub fn circle(settings: &[&str]) -> [Self; 2] {
-        let (one, other) = (free_port(), free_port());
-        let leads_to = |port| format!("coap://{}", Family::V4.address(port));
-        [(one, other), (other, one)]
-            .map(|(port, next)| Self::start_at(port, &["--reverse", &leads_to(next)], settings))
+    /// The process.
+    pub fn process(&self) -> &Process {
+        &self.process
     }
 
-    fn start_at(port: u16, arguments: &[&str], settings: &[&str]) -> Self {
-        let mut command = Command::new(binary());
-        command.arg("serve").args(["--admin", "off", "--record", "off", "--log", "-"]).args(arguments);
-        for family in Family::ALL {
-            command.args(["--listen", &format!("coap://{}", family.address(port))]);
-        }
-        for setting in settings {
-            command.args(["--set", setting]);
-        }
-        let mut process = Process::start("coapway serve", &mut command);
-        process.wait_until_it_answers(&Family::ALL.map(|family| family.address(port)));
-        Self { process, port }
+    /// Asks it to stop, waits until it has, and returns all it has logged.
+    pub fn stop(mut self) -> String {
+        self.process.signal("TERM");
+        self.process.wait();
+        self.process.output()
     }
 }
 

@@ -1,12 +1,13 @@
 //! A process that a test started, its output, and its end.
 
 use std::collections::HashSet;
+use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{BufRead as _, BufReader, ErrorKind, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::clock::now;
@@ -49,6 +50,9 @@ pub struct Process {
     name: String,
     child: Child,
     output: Arc<Mutex<String>>,
+    /// Those who read its output; done when it has closed it.
+    readers: Vec<JoinHandle<()>>,
+    has_ended: bool,
 }
 
 impl Process {
@@ -56,7 +60,7 @@ impl Process {
     pub fn start(name: &str, command: &mut Command) -> Self {
         let mut process = Self::start_dialogue(name, command.stdin(Stdio::null()));
         let stdout = process.child.stdout.take().expect("standard output is piped");
-        collect(stdout, &process.output);
+        process.readers.push(collect(stdout, &process.output));
         process
     }
 
@@ -67,8 +71,8 @@ impl Process {
         let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
         drop(starting);
         let output = Arc::default();
-        collect(child.stderr.take().expect("standard error is piped"), &output);
-        Self { name: name.to_owned(), child, output }
+        let reader = collect(child.stderr.take().expect("standard error is piped"), &output);
+        Self { name: name.to_owned(), child, output, readers: vec![reader], has_ended: false }
     }
 
     /// Standard input and standard output of a process started by [`Self::start_dialogue`].
@@ -90,6 +94,46 @@ impl Process {
         }
     }
 
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends it a signal, by the name that `kill` knows.
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").args(["-s", name, &self.id().to_string()]).status();
+        assert!(status.is_ok_and(|status| status.success()), "{} takes {name}", self.name);
+    }
+
+    /// Changes one of its limits, by the name of an option of `prlimit`.
+    pub fn limit(&self, what: &str, value: impl std::fmt::Display) {
+        let arguments = ["--pid".to_owned(), self.id().to_string(), format!("--{what}={value}")];
+        let status = Command::new("prlimit").args(arguments).status();
+        assert!(status.is_ok_and(|status| status.success()), "prlimit sets {what} of {}", self.name);
+    }
+
+    /// How many descriptors it has open.
+    pub fn descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.id())).expect("it runs").count()
+    }
+
+    /// Waits until it has ended by itself, well.
+    pub fn wait(&mut self) {
+        let limit = now() + START_LIMIT;
+        let status = loop {
+            match self.child.try_wait().expect("the child can be asked") {
+                Some(status) => break status,
+                None => assert!(now() < limit, "{} does not end:\n{}", self.name, self.output()),
+            }
+            thread::park_timeout(Duration::from_millis(5));
+        };
+        self.has_ended = true;
+        for reader in self.readers.drain(..) {
+            reader.join().expect("no reader panics");
+        }
+        assert!(status.success(), "{} ended with {status}:\n{}", self.name, self.output());
+    }
+
     /// What the process has printed so far.
     pub fn output(&self) -> String {
         self.output.lock().expect("no reader panics").clone()
@@ -106,7 +150,7 @@ impl Drop for Process {
             let lines: Vec<_> = output.lines().collect();
             let tail = lines[lines.len().saturating_sub(30)..].join("\n");
             eprintln!("--- last output of {}:\n{tail}\n---", self.name);
-        } else if let Some(status) = ended_by_itself {
+        } else if let Some(status) = ended_by_itself.filter(|_| !self.has_ended) {
             panic!("{} ended by itself with {status}:\n{output}", self.name);
         }
     }
@@ -152,7 +196,7 @@ fn answers_ping(address: SocketAddr) -> bool {
     }
 }
 
-fn collect(stream: impl Read + Send + 'static, output: &Arc<Mutex<String>>) {
+fn collect(stream: impl Read + Send + 'static, output: &Arc<Mutex<String>>) -> JoinHandle<()> {
     let output = Arc::clone(output);
     thread::spawn(move || {
         for line in BufReader::new(stream).lines().map_while(Result::ok) {
@@ -160,5 +204,5 @@ fn collect(stream: impl Read + Send + 'static, output: &Arc<Mutex<String>>) {
             output.push_str(&line);
             output.push('\n');
         }
-    });
+    })
 }

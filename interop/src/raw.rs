@@ -53,7 +53,12 @@ impl RawClient {
 
     /// Sends a message.
     pub fn send(&self, message: &Datagram) -> Instant {
-        self.socket.send_to(&message.encode(), self.proxy).expect("loopback takes a datagram");
+        self.send_bytes(&message.encode())
+    }
+
+    /// Sends any bytes.
+    pub fn send_bytes(&self, bytes: &[u8]) -> Instant {
+        self.socket.send_to(bytes, self.proxy).expect("loopback takes a datagram");
         now()
     }
 
@@ -141,8 +146,16 @@ pub struct RawOrigin {
 
 impl RawOrigin {
     /// Starts an origin. `script` is called with each well-formed request, copies included.
-    pub fn start(family: Family, mut script: impl FnMut(&Datagram) -> Vec<Reply> + Send + 'static) -> Self {
-        let socket = UdpSocket::bind(family.address(0)).expect("loopback has a free port");
+    pub fn start(family: Family, script: impl FnMut(&Datagram) -> Vec<Reply> + Send + 'static) -> Self {
+        Self::start_at(family.address(0), script)
+    }
+
+    /// Starts one at an address of its own.
+    pub fn start_at(
+        address: SocketAddr,
+        mut script: impl FnMut(&Datagram) -> Vec<Reply> + Send + 'static,
+    ) -> Self {
+        let socket = UdpSocket::bind(address).expect("nobody else is there");
         let address = socket.local_addr().expect("a bound socket has an address");
         let received: Arc<Mutex<Vec<Received>>> = Arc::default();
         let stop = Arc::new(AtomicBool::new(false));

@@ -16,18 +16,20 @@ enum Step {
     Layers,
     Licences,
     Shape,
+    Requirements,
     Docs,
     Fuzz,
     DocTests,
     Tests,
 }
 
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     Step::Format,
     Step::Clippy,
     Step::Layers,
     Step::Licences,
     Step::Shape,
+    Step::Requirements,
     Step::Docs,
     Step::Fuzz,
     Step::DocTests,
@@ -64,6 +66,7 @@ impl Step {
                 report("warning", &workspace.line_findings()?);
                 Ok(report("error", &workspace.circle_findings()?))
             }
+            Self::Requirements => Ok(report("error", &workspace.requirement_findings()?)),
             Self::Docs => cargo(
                 workspace,
                 &["doc", "--no-deps", "--workspace", "--locked"],
@@ -87,6 +90,7 @@ impl fmt::Display for Step {
             Self::Layers => "layers, arrows only go down",
             Self::Licences => "licences and sources",
             Self::Shape => "shape, no circles; long files are only named",
+            Self::Requirements => "requirements and the tests that show them",
             Self::Docs => "docs",
             Self::Fuzz => "fuzzing of the decoders",
             Self::DocTests => "examples in docs",

@@ -9,7 +9,9 @@ mod layers;
 mod licences;
 mod lines;
 mod metadata;
+mod proofs;
 mod purity;
+mod requirements;
 mod soak;
 mod source;
 mod spdx;
@@ -33,12 +35,14 @@ struct Arguments {
 
 #[derive(Clone, Subcommand)]
 enum Command {
-    /// What CI runs: format, clippy, layers, licences, shape, docs, fuzzing, and all tests at the end.
+    /// What CI runs: format, clippy, layers, licences, shape, requirements, docs, fuzzing, and all tests at the end.
     Ci,
     /// The layer rule: arrows only go down, and the core has no clock, socket, thread, lock or global.
     Layers,
     /// Every package comes from crates.io or this workspace, under a licence that may be used.
     Licences,
+    /// Every requirement is in docs/requirements.md, and every test that shows one is there.
+    Requirements,
     /// Names .rs files that have grown too long; never fails.
     Lines,
     /// Names modules that import each other in a circle.
@@ -80,6 +84,7 @@ fn run(command: Command) -> Result<bool> {
         Command::Ci => ci::run(&workspace),
         Command::Layers => Ok(report("error", &workspace.layer_findings()?)),
         Command::Licences => Ok(report("error", &workspace.licence_findings()?)),
+        Command::Requirements => Ok(report("error", &workspace.requirement_findings()?)),
         Command::Lines => {
             report("warning", &workspace.line_findings()?);
             Ok(true)

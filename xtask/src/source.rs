@@ -1,9 +1,11 @@
 //! Reading Rust source without compiling it: code without comments, texts and tests, and the paths in it.
 
 mod blank;
+mod functions;
 mod paths;
 
 pub(crate) use blank::product_code;
+pub(crate) use functions::test_functions;
 pub(crate) use paths::{Mention, mentions};
 
 /// A source file: its path from the package's `src` on, and its text.

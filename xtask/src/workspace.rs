@@ -7,8 +7,9 @@ use std::{env, fs};
 use anyhow::{Context as _, Result, ensure};
 
 use crate::metadata::{Metadata, Package};
+use crate::proofs::Proofs;
 use crate::source::SourceFile;
-use crate::{circles, layers, licences, lines, purity};
+use crate::{circles, layers, licences, lines, purity, requirements};
 
 /// The workspace around the current folder.
 pub(crate) struct Workspace {
@@ -52,11 +53,30 @@ impl Workspace {
     pub(crate) fn line_findings(&self) -> Result<Vec<String>> {
         let mut findings = Vec::new();
         let mut paths = Vec::new();
-        collect(self.root(), &mut paths)?;
+        collect(self.root(), &["rs"], &mut paths)?;
         for path in paths {
-            let shown = path.strip_prefix(self.root()).unwrap_or(&path).display().to_string();
+            let shown = self.shown(&path);
             findings.extend(lines::check(&shown, &read(&path)?));
         }
+        Ok(findings)
+    }
+
+    /// Requirements without a row or without a test, and names of tests that are not there.
+    pub(crate) fn requirement_findings(&self) -> Result<Vec<String>> {
+        let mut paths = Vec::new();
+        collect(self.root(), &["rs", "scenario", "md", "toml", "py"], &mut paths)?;
+        let (mut proofs, mut citations) = (Proofs::default(), Vec::new());
+        for path in paths {
+            let (shown, text) = (self.shown(&path), read(&path)?);
+            proofs.add(&shown, &text);
+            // The check's own examples are no citations.
+            if !shown.starts_with("xtask/") {
+                citations.extend(requirements::citations(&shown, &text));
+            }
+        }
+        let page = |name| read(&self.root().join(name));
+        let mut findings = requirements::check(&page(requirements::TABLE)?, &proofs, &citations);
+        findings.extend(requirements::check_field(&page(requirements::FIELD)?, &proofs));
         Ok(findings)
     }
 
@@ -67,6 +87,11 @@ impl Workspace {
             findings.extend(circles::check(&package.name, &source_files(package)?));
         }
         Ok(findings)
+    }
+
+    /// A path from the workspace's folder on.
+    fn shown(&self, path: &Path) -> String {
+        path.strip_prefix(self.root()).unwrap_or(path).display().to_string()
     }
 }
 
@@ -84,7 +109,7 @@ fn metadata(arguments: &[&str]) -> Result<Metadata> {
 fn source_files(package: &Package) -> Result<Vec<SourceFile>> {
     let folder = Path::new(&package.manifest).with_file_name("src");
     let mut paths = Vec::new();
-    collect(&folder, &mut paths)?;
+    collect(&folder, &["rs"], &mut paths)?;
     paths
         .iter()
         .map(|path| {
@@ -94,16 +119,17 @@ fn source_files(package: &Package) -> Result<Vec<SourceFile>> {
         .collect()
 }
 
-/// All .rs files below `folder`, in order, without hidden folders and build results.
-fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+/// All files below `folder` whose names end so, in order, without hidden folders and build results.
+fn collect(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) -> Result<()> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let mut paths: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
     paths.sort();
     for path in paths {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         if path.is_dir() && !path.is_symlink() && name != "target" && !name.starts_with('.') {
-            collect(&path, found)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            collect(&path, endings, found)?;
+        } else if path.extension().is_some_and(|extension| endings.iter().any(|ending| extension == *ending))
+        {
             found.push(path);
         }
     }

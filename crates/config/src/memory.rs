@@ -38,6 +38,9 @@ const RESPONSE: u64 = DATAGRAM + 512;
 /// Tokens of clients in use or resting.
 const TOKENS: u64 = 1 << 18;
 const TOKEN: u64 = 320;
+/// Block-wise transfers with a source port of their own.
+const TRANSFERS: u64 = 1 << 16;
+const TRANSFER: u64 = 256;
 /// Fingerprints of requests, and answers to them in bytes.
 const FINGERPRINTS: u64 = 1 << 16;
 const FINGERPRINT: u64 = 416;
@@ -147,6 +150,11 @@ impl Bound {
             "clients",
             limits.clients * CLIENT + peers * MESSAGE_IDS,
             format!("rates of limits.clients, Message IDs towards {peers}"),
+        );
+        add(
+            "transfers",
+            TRANSFERS * TRANSFER,
+            format!("{TRANSFERS} block-wise transfers of {TRANSFER} bytes"),
         );
         add("hints", limits.hints * HINT, format!("limits.hints of {HINT} bytes"));
 

@@ -1,17 +1,21 @@
-//! What the daemon does with a proxy's events: forward records, for now.
+//! What the daemon does with a proxy's events: forward records, and lines of its log.
 
 use std::io;
 use std::os::unix::fs::FileTypeExt as _;
+use std::time::Duration;
 
 use coapway_config::{RecordDestination, RecordSettings};
 use coapway_endpoint::SocketId;
-use coapway_proxy::Event;
+use coapway_proxy::{Alert, Event};
 use coapway_time::Instant;
 
 use crate::clock::Clock;
 use crate::records::{RecordWriter, Target, WallClock};
 use crate::sockets::Sockets;
 use crate::worker::Reader;
+
+/// How often it is asked whether lines of the log were left out, while some were.
+const TELL_LEFT_OUT: Duration = Duration::from_secs(5);
 
 /// Reads the events of one worker.
 #[derive(Debug)]
@@ -44,15 +48,50 @@ impl Events {
 
 impl Reader for Events {
     fn read(&mut self, event: Event, now: Instant, sockets: &Sockets) {
-        if let (Event::Forwarded(record), Some(records)) = (event, &mut self.records) {
-            let listener = sockets.local_addr(SocketId(record.listener));
-            let local_port =
-                record.local_port.and_then(|number| sockets.local_addr(SocketId(number))).map(|a| a.port());
-            records.write(&record, listener, local_port, now);
+        match (event, &mut self.records) {
+            (Event::Forwarded(record), Some(records)) => {
+                let listener = sockets.local_addr(SocketId(record.listener));
+                let local_port = record.local_port.and_then(|number| sockets.local_addr(SocketId(number)));
+                records.write(&record, listener, local_port.map(|address| address.port()), now);
+            }
+            (Event::Refused(refusals), Some(records)) => records.write_refusals(&refusals, now),
+            (Event::Alert(alert), _) => tell(&alert),
+            (
+                Event::Forwarded(_)
+                | Event::Refused(_)
+                | Event::Received { .. }
+                | Event::Repeated { .. }
+                | Event::Sent { .. }
+                | Event::Retransmitted { .. }
+                | Event::Acknowledged { .. }
+                | Event::EmptyAckSent { .. }
+                | Event::Answered { .. }
+                | Event::Delivered { .. },
+                _,
+            ) => {}
         }
     }
 
     fn flush(&mut self, now: Instant) -> Option<Instant> {
-        self.records.as_mut().and_then(|records| records.flush_due(now))
+        // Once in a while is enough: a line about lines that were left out is in no hurry.
+        let left_out = crate::log::tell_left_out().then(|| now + TELL_LEFT_OUT);
+        let due = self.records.as_mut().and_then(|records| records.flush_due(now));
+        left_out.into_iter().chain(due).min()
+    }
+}
+
+fn tell(alert: &Alert) {
+    let name = alert.name();
+    match alert {
+        Alert::RetriesRose { origin, usual, recent, .. } => {
+            tracing::warn!(%origin, usual, recent, "{name}: more requests need a second copy, or fail");
+        }
+        Alert::RetriesCalmed { origin, .. } => tracing::info!(%origin, "{name}"),
+        Alert::TimeoutOverCap { origin, quantile, .. } => {
+            tracing::warn!(%origin, ?quantile, "{name}: upstream.rto.cap does not hold for this origin");
+        }
+        Alert::Loop { client } => {
+            tracing::warn!(%client, "{name}: a request came round to this proxy and was ended");
+        }
     }
 }

@@ -9,6 +9,7 @@ mod records;
 mod rehearsal;
 mod serve;
 mod sockets;
+mod watch;
 mod worker;
 
 use std::process::ExitCode;

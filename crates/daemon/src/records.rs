@@ -24,7 +24,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-use coapway_proxy::Record;
+use coapway_proxy::{Record, Refusals};
 use coapway_time::Instant;
 
 /// A buffer with this many bytes is handed over.
@@ -149,6 +149,22 @@ impl RecordWriter {
             return;
         }
         record.write_json(&mut self.buffer, self.timestamps.at(record.received), listener, local_port);
+        self.written(now);
+    }
+
+    /// Takes a sum of answers without a forward; they are not sampled.
+    pub(crate) fn write_refusals(&mut self, refusals: &Refusals, now: Instant) {
+        let Refusals { since, code, cause, count } = refusals;
+        let (since, cause) = (self.timestamps.at(*since), cause.name());
+        // A `Vec` takes every byte.
+        let _ = writeln!(
+            self.buffer,
+            r#"{{"ts":"{since}","event":"refused","code":"{code}","cause":"{cause}","count":{count}}}"#
+        );
+        self.written(now);
+    }
+
+    fn written(&mut self, now: Instant) {
         if self.due.is_none() {
             self.due = Some(now + FLUSH_AFTER);
         }

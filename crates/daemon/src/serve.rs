@@ -85,7 +85,7 @@ pub(crate) fn check(settings: &Settings, dump: bool) -> ExitCode {
         Ok(config) => config,
         Err(errors) => return complain(WRONG_USE, &errors.to_string()),
     };
-    let Findings { errors, warnings } = match runtime() {
+    let Findings { errors, mut warnings } = match runtime() {
         Ok(runtime) => {
             let _inside = runtime.enter();
             rehearsal::rehearse(&config)
@@ -95,6 +95,7 @@ pub(crate) fn check(settings: &Settings, dump: bool) -> ExitCode {
     if !errors.is_empty() {
         return complain(WRONG_USE, &ConfigErrors::new(errors).to_string());
     }
+    warnings.extend(crate::sockets::warning());
     let text = if dump {
         let warnings = warnings.iter().map(|warning| format!("\n# warning: {warning}\n"));
         std::iter::once(config.dump()).chain(warnings).collect()
@@ -141,11 +142,7 @@ async fn run(config: &Config) -> ExitCode {
             return complain(1, &text);
         }
     };
-    let source = match names(config.resolver()) {
-        Ok(source) => source,
-        Err(error) => return complain(1, &error),
-    };
-    let resolver = match Resolver::new(source, LOOK_UPS.0, LOOK_UPS.1) {
+    let resolver = match Resolver::new(names(config.resolver()), LOOK_UPS.0, LOOK_UPS.1) {
         Ok(resolver) => resolver,
         Err(error) => return complain(1, &format!("cannot start the resolver: {error}")),
     };
@@ -167,6 +164,9 @@ async fn run(config: &Config) -> ExitCode {
         tracing::info!("{line}");
     }
     for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
+    if let Some(warning) = crate::sockets::warning() {
         tracing::warn!("{warning}");
     }
     let mut worker = Worker::new(parameters, listening, sockets, resolver, events, clock, Seed(seed));
@@ -195,19 +195,18 @@ async fn run(config: &Config) -> ExitCode {
         }
     };
     worker.run(config.drain_timeout(), stop).await;
+    worker.tell_counters();
     tracing::info!("stopped");
+    crate::log::finish();
     ExitCode::SUCCESS
 }
 
 /// Where names are looked up.
-fn names(resolver: &coapway_config::Resolver) -> Result<Source, String> {
+fn names(resolver: &coapway_config::Resolver) -> Source {
     match resolver {
-        coapway_config::Resolver::System => Ok(Source::System),
-        coapway_config::Resolver::Hosts(path) => Ok(Source::Hosts(path.clone())),
-        coapway_config::Resolver::Server(address) => Err(format!(
-            "cannot ask the DNS server {address}: not in this build yet\n  hint: resolver = \"system\" uses the \
-             servers the host is configured for"
-        )),
+        coapway_config::Resolver::System => Source::System,
+        coapway_config::Resolver::Hosts(path) => Source::Hosts(path.clone()),
+        coapway_config::Resolver::Server(address) => Source::Server(*address),
     }
 }
 

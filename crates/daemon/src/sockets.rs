@@ -10,6 +10,8 @@ use coapway_message::Failure;
 use coapway_proxy::SocketRole;
 use coapway_transport::{Options, Progress, SendBatch, SendFailure, UdpSocket};
 
+use crate::log::ONCE_A_MINUTE;
+
 /// Datagrams that blocked sockets may hold back together; what comes beyond is dropped and counted.
 const HELD_BACK: usize = 4096;
 const BATCH: usize = 64;
@@ -32,6 +34,22 @@ pub(crate) struct Sockets {
     /// Sockets with datagrams to send, by place.
     dirty: Vec<usize>,
     failures: Vec<SendFailure>,
+    /// Datagrams that were dropped since too many were held back.
+    dropped: u64,
+}
+
+/// What the sockets of a worker have counted together; see [`coapway_transport::Counters`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SocketCounters {
+    pub(crate) received: u64,
+    pub(crate) truncated: u64,
+    pub(crate) sent: u64,
+    pub(crate) failed: u64,
+    pub(crate) buffer_full: u64,
+    pub(crate) device_full: u64,
+    pub(crate) icmp: u64,
+    pub(crate) icmp_lost: u64,
+    /// Datagrams that were dropped since too many were held back.
     pub(crate) dropped: u64,
 }
 
@@ -61,7 +79,31 @@ impl Sockets {
             let udp = UdpSocket::bind(address, &options).map_err(|error| (address, error))?;
             sockets.add(SocketRole::Listener(number).socket(), udp);
         }
+        // Opened before they are needed: to run out of descriptors later then costs further source
+        // ports, and never all of them.
+        for ipv6 in [false, true] {
+            if let Err(error) = sockets.place(SocketRole::Upstream { ipv6, number: 0 }.socket()) {
+                let family = if ipv6 { "IPv6" } else { "IPv4" };
+                tracing::info!(%error, "{family} origins cannot be reached from this host");
+            }
+        }
         Ok(sockets)
+    }
+
+    /// What all sockets have counted.
+    pub(crate) fn counters(&self) -> SocketCounters {
+        let mut sum = SocketCounters { dropped: self.dropped, ..SocketCounters::default() };
+        for counters in self.open.iter().map(|socket| socket.udp.counters()) {
+            sum.received += counters.received;
+            sum.truncated += counters.truncated;
+            sum.sent += counters.sent;
+            sum.failed += counters.failed;
+            sum.buffer_full += counters.buffer_full;
+            sum.device_full += counters.device_full;
+            sum.icmp += counters.icmp;
+            sum.icmp_lost += counters.icmp_lost;
+        }
+        sum
     }
 
     /// Where the listeners are bound, ports given by the system included.
@@ -114,9 +156,9 @@ impl Sockets {
         let place = match self.place(peer.local.socket) {
             Ok(place) => place,
             Err(error) => {
-                tracing::warn!(%error, "cannot open a socket towards origins");
+                tracing::warn!(target: ONCE_A_MINUTE, %error, "cannot open a further socket towards origins");
                 let (local, remote) = (peer.local, peer.remote);
-                let failure = Failure::Unreachable;
+                let failure = failure(&error);
                 unsent.push(Unsent { local, remote, quoted: datagram.into(), failure });
                 return;
             }
@@ -144,7 +186,9 @@ impl Sockets {
     pub(crate) fn flush(&mut self, unsent: &mut Vec<Unsent>) {
         let mut dirty = std::mem::take(&mut self.dirty);
         for &place in &dirty {
-            self.send(place, unsent);
+            if !self.open[place].blocked {
+                self.send(place, unsent);
+            }
         }
         dirty.retain(|&place| !self.open[place].outgoing.is_empty());
         self.dirty = dirty;
@@ -161,24 +205,60 @@ impl Sockets {
             // What it took to hold so many back is given back.
             socket.outgoing = SendBatch::new(BATCH);
         }
-        let local = Local { socket: socket.id, address: None };
-        for SendFailure { to, error, quote, .. } in self.failures.drain(..) {
-            let failure = match error.raw_os_error() {
-                Some(libc::EMSGSIZE) => Failure::TooLarge,
-                _ => Failure::Unreachable,
-            };
+        for SendFailure { to, from, error, quote, .. } in self.failures.drain(..) {
             tracing::debug!(%error, "a datagram was not sent");
-            unsent.push(Unsent { local, remote: to, quoted: quote, failure });
+            if error.raw_os_error() == Some(libc::ENOBUFS) {
+                // Lost on a device that has been full for a while, as on any link behind it: what is
+                // to arrive is sent again when its time comes.
+                continue;
+            }
+            let local = Local { socket: socket.id, address: from };
+            unsent.push(Unsent { local, remote: to, quoted: quote, failure: failure(&error) });
         }
     }
 
     /// Ready when a socket has something for us, or room for what it held back.
-    pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut ready = false;
-        for socket in &self.open {
+        for socket in &mut self.open {
             ready |= socket.udp.poll_ready(cx).is_ready();
-            ready |= socket.blocked && socket.udp.poll_writable(cx).is_ready();
+            if socket.blocked && socket.udp.poll_writable(cx).is_ready() {
+                socket.blocked = false;
+                ready = true;
+            }
         }
         if ready { Poll::Ready(()) } else { Poll::Pending }
     }
 }
+
+/// What an error of the system means for the exchange a datagram belongs to.
+fn failure(error: &io::Error) -> Failure {
+    match error.raw_os_error() {
+        Some(libc::EMSGSIZE) => Failure::TooLarge,
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS) => Failure::Overloaded,
+        // No route, no such device, forbidden by a filter: all that is wrong with the way there.
+        _ => Failure::Unreachable,
+    }
+}
+
+/// A warning when the system grants listeners much less room for bursts than they ask for.
+pub(crate) fn warning() -> Option<String> {
+    let options = Options::default();
+    // Where no socket can be opened, others will say so.
+    room_for_bursts(options.granted_receive_buffer().ok()?, options.receive_buffer)
+}
+
+/// Half of what was asked for is enough.
+fn room_for_bursts(granted: usize, asked: usize) -> Option<String> {
+    (granted < asked / 2).then(|| {
+        format!(
+            "the system grants {} KiB of receive buffer instead of {} KiB: bursts will lose datagrams; \
+             sysctl -w net.core.rmem_max={asked} allows it",
+            granted >> 10,
+            asked >> 10,
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

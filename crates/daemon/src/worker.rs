@@ -1,7 +1,7 @@
 //! The loop around one proxy: real sockets and the real clock. Its twin is `sim/src/world.rs`.
 
 use std::future::poll_fn;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -9,13 +9,20 @@ use coapway_endpoint::{Local, Seed};
 use coapway_message::Failure;
 use coapway_proxy::{Event, Input, Listening, Output, Parameters, Proxy};
 use coapway_time::Instant;
-use coapway_transport::{IcmpCode, IcmpError, ReceiveBatch, Resolver};
+use coapway_transport::{Finished, IcmpCode, IcmpError, LookupError, ReceiveBatch, Resolver};
 
 use crate::clock::Clock;
+use crate::log::ONCE_A_MINUTE;
 use crate::sockets::{Sockets, Unsent};
+use crate::watch::{Strays, Watch};
 
-/// Batches taken from one socket before the others have their turn.
+/// Batches taken from one socket before the others, and the timers, have their turn.
 const BATCHES_IN_TURN: usize = 4;
+/// A wake so late means that the process stood still: what came meanwhile is heard before timers that
+/// would not have fired had it been heard.
+const LATE: Duration = Duration::from_millis(50);
+/// Turns of all sockets that are taken at most to hear it: as many small datagrams as their buffers hold.
+const TURNS_WHEN_LATE: usize = 64;
 
 /// Whoever reads the events of a proxy.
 pub(crate) trait Reader {
@@ -36,6 +43,7 @@ pub(crate) struct Worker<R> {
     batch: ReceiveBatch,
     icmp: Vec<IcmpError>,
     unsent: Vec<Unsent>,
+    watch: Watch,
     /// When the proxy wants to be woken.
     until: Option<Instant>,
 }
@@ -59,6 +67,7 @@ impl<R: Reader> Worker<R> {
             batch: ReceiveBatch::new(),
             icmp: Vec::new(),
             unsent: Vec::new(),
+            watch: Watch::default(),
             until: None,
         }
     }
@@ -110,8 +119,15 @@ impl<R: Reader> Worker<R> {
 
     /// Everything that can be done without waiting: sockets are drained before timers fire.
     fn turn(&mut self) -> Option<Instant> {
-        for place in 0..self.sockets.len() {
-            self.receive(place);
+        let is_late = self.until.is_some_and(|until| until + LATE <= self.clock.now());
+        for _ in 0..if is_late { TURNS_WHEN_LATE } else { 1 } {
+            let mut more = false;
+            for place in 0..self.sockets.len() {
+                more |= self.receive(place);
+            }
+            if !more {
+                break;
+            }
         }
         let now = self.clock.now();
         if self.until.is_some_and(|until| until <= now) {
@@ -122,11 +138,19 @@ impl<R: Reader> Worker<R> {
             self.input(Input::Undeliverable { local, remote, quoted: &quoted, failure }, now);
             self.sockets.flush(&mut self.unsent);
         }
+        if let Some(Strays { responses, replies }) = self.watch.look(Strays::of(self.proxy.counters()), now) {
+            tracing::warn!(
+                responses,
+                acknowledgements_and_resets = replies,
+                "messages that match nothing: forged, or a peer is out of step"
+            );
+        }
         let flush = self.reader.flush(now);
         [self.until, flush].into_iter().flatten().min()
     }
 
-    fn receive(&mut self, place: usize) {
+    /// Takes what has come to a socket; says whether there may be more.
+    fn receive(&mut self, place: usize) -> bool {
         for _ in 0..BATCHES_IN_TURN {
             let socket = self.sockets.at(place);
             let id = socket.id;
@@ -155,9 +179,10 @@ impl<R: Reader> Worker<R> {
                 }
             }
             if self.batch.len() < coapway_transport::BATCH {
-                break;
+                return false;
             }
         }
+        true
     }
 
     fn undeliverable(&mut self, socket: coapway_endpoint::SocketId, error: &IcmpError, now: Instant) {
@@ -166,7 +191,7 @@ impl<R: Reader> Worker<R> {
             // Too big: the kernel fragments from now on, and the next copy gets through.
             IcmpCode::MessageTooBig { .. } | IcmpCode::Ignored | IcmpCode::Other => return,
         };
-        let local = Local { socket, address: None };
+        let local = Local { socket, address: error.local };
         let quoted = error.payload();
         self.input(Input::Undeliverable { local, remote: error.destination, quoted, failure }, now);
     }
@@ -182,7 +207,8 @@ impl<R: Reader> Worker<R> {
                 Output::Transmit(transmit) => self.sockets.push(transmit, &mut self.unsent),
                 Output::LookUp { lookup, name } => {
                     if self.resolver.look_up(lookup, &name).is_err() {
-                        self.proxy.handle_input(Input::Resolved { lookup, addresses: &[] }, now);
+                        let failure = Failure::Overloaded;
+                        self.proxy.handle_input(Input::LookUpFailed { lookup, failure }, now);
                     }
                 }
                 Output::Event(event) => self.reader.read(event, now, &self.sockets),
@@ -197,15 +223,26 @@ impl<R: Reader> Worker<R> {
     fn poll_resolved(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut some = Poll::Pending;
         while let Poll::Ready(finished) = self.resolver.poll_finished(cx) {
-            let addresses: &[IpAddr] = finished.addresses.as_deref().unwrap_or_default();
-            if let Err(error) = &finished.addresses {
-                tracing::debug!(%error, "look-up failed");
-            }
+            let Finished { id: lookup, addresses, ttl } = finished;
+            let input = match &addresses {
+                Ok(addresses) => Input::Resolved { lookup, addresses, ttl },
+                Err(LookupError::NotFound) => Input::Resolved { lookup, addresses: &[], ttl: None },
+                Err(error) => {
+                    tracing::warn!(target: ONCE_A_MINUTE, %error, "a name could not be looked up");
+                    Input::LookUpFailed { lookup, failure: Failure::NotFound }
+                }
+            };
             let now = self.clock.now();
-            self.input(Input::Resolved { lookup: finished.id, addresses }, now);
+            self.input(input, now);
             some = Poll::Ready(());
         }
         some
+    }
+
+    /// Writes one line of all that was counted.
+    pub(crate) fn tell_counters(&self) {
+        let (clients, origins) = self.proxy.counters();
+        tracing::info!(?clients, ?origins, sockets = ?self.sockets.counters(), "counted");
     }
 
     /// Where the listeners are bound.

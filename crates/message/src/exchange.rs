@@ -72,7 +72,10 @@ impl Evidence {
     pub const fn after(failure: Failure, copies: u32, acknowledged: bool) -> Self {
         match (failure, copies, acknowledged) {
             (_, 0, _) => Self::NotSent,
-            (Failure::Reset | Failure::Unreachable, 1, false) => Self::NotExecuted,
+            // For want of a socket or of room the only copy did not even leave.
+            (Failure::Reset | Failure::Unreachable | Failure::Overloaded | Failure::TooLarge, 1, false) => {
+                Self::NotExecuted
+            }
             _ => Self::OutcomeUnknown,
         }
     }
@@ -97,6 +100,8 @@ mod tests {
         assert_eq!(Evidence::after(Failure::Reset, 1, false), Evidence::NotExecuted);
         assert_eq!(Evidence::after(Failure::Reset, 2, false), Evidence::OutcomeUnknown);
         assert_eq!(Evidence::after(Failure::Reset, 1, true), Evidence::OutcomeUnknown);
+        assert_eq!(Evidence::after(Failure::Overloaded, 1, false), Evidence::NotExecuted);
+        assert_eq!(Evidence::after(Failure::TooLarge, 2, false), Evidence::OutcomeUnknown);
         assert_eq!(Evidence::after(Failure::TimedOut, 1, false), Evidence::OutcomeUnknown);
         assert_eq!(Evidence::after(Failure::Unusable, 1, false), Evidence::OutcomeUnknown);
     }

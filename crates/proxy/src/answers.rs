@@ -9,7 +9,6 @@ use coapway_time::Instant;
 
 use crate::alert::Alert;
 use crate::cause::Cause;
-use crate::event::Event;
 use crate::proxy::Proxy;
 use crate::requests::transfer;
 
@@ -65,7 +64,7 @@ impl Proxy {
         if fetch.is_named
             && let Some(trace) = &trace
         {
-            self.lookups.distrust(trace.peer.remote.ip());
+            self.lookups.distrust(trace.peer.remote.ip(), now);
         }
         if let Some(trace) = trace.filter(|_| self.journal.records()) {
             self.journal.trace(request, trace);
@@ -91,7 +90,7 @@ impl Proxy {
         if fetch.is_named
             && let Phase::Sent(origin, _) = fetch.phase
         {
-            self.lookups.distrust(origin.ip());
+            self.lookups.distrust(origin.ip(), now);
         }
         let known = self.wind_up(id, &fetch, None, now);
         let known = known.max(evidence(failure, None));
@@ -199,7 +198,7 @@ impl Proxy {
     }
 
     pub(crate) fn alert(&mut self, alert: Alert) {
-        self.journal.event(|| Event::Alert(alert));
+        self.journal.alert(alert);
     }
 }
 

@@ -1,6 +1,7 @@
 //! All that can come in.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use coapway_endpoint::{Local, SocketId};
 use coapway_message::Failure;
@@ -27,15 +28,25 @@ pub enum Input<'i> {
         remote: SocketAddr,
         /// How it began; at least header and token count as proof.
         quoted: &'i [u8],
-        /// `Unreachable` or `TooLarge`.
+        /// `Unreachable`, `TooLarge`, or `Overloaded` when the system had nothing left to send it with.
         failure: Failure,
     },
     /// A look-up ended.
     Resolved {
         /// Its number.
         lookup: u64,
-        /// The addresses; none when the name is unknown or the look-up failed.
+        /// The addresses; none when there is no such name.
         addresses: &'i [IpAddr],
+        /// How long they may be used, where that is known; never more than 30 s.
+        ttl: Option<Duration>,
+    },
+    /// A look-up could not be made, which says nothing of the name.
+    LookUpFailed {
+        /// Its number.
+        lookup: u64,
+        /// What ends those who wait for it, unless addresses are known from before: `NotFound` or, when
+        /// too many are under way, `Overloaded`.
+        failure: Failure,
     },
     /// The process is asked to stop: new requests get 5.03, running ones go on.
     Drain,

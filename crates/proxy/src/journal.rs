@@ -6,6 +6,7 @@ use coapway_endpoint::Trace;
 use coapway_message::{Content, Evidence, ExchangeId};
 use coapway_time::Instant;
 
+use crate::alert::Alert;
 use crate::cause::Cause;
 use crate::event::Event;
 use crate::record::Record;
@@ -44,6 +45,11 @@ impl Journal {
         if self.listening.events {
             self.events.push_back(event());
         }
+    }
+
+    /// Rare enough to be told whoever listens.
+    pub(crate) fn alert(&mut self, alert: Alert) {
+        self.events.push_back(Event::Alert(alert));
     }
 
     pub(crate) fn poll(&mut self) -> Option<Event> {

@@ -11,10 +11,13 @@ use coapway_time::Instant;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-/// How long addresses are used; the operating system's resolver does not say how long it knows them.
+/// How long addresses are used, where the source does not say less.
 const POSITIVE: Duration = Duration::from_secs(30);
-/// How long a failed look-up stands.
+/// How long a name counts as unknown, and how long known addresses are used on when a look-up failed.
 const NEGATIVE: Duration = Duration::from_secs(2);
+/// How many fetches of one client, and of all together, may wait for names.
+const MOST_WAITING_OF_CLIENT: u32 = 64;
+const MOST_WAITING: usize = 1 << 14;
 
 /// The addresses of a name, best first.
 pub(crate) type Addresses = SmallVec<[IpAddr; 2]>;
@@ -23,6 +26,8 @@ pub(crate) type Addresses = SmallVec<[IpAddr; 2]>;
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) fetch: FetchId,
+    /// Who asked; one client cannot have everybody wait.
+    pub(crate) client: IpAddr,
     pub(crate) port: u16,
     pub(crate) content: OwnedContent,
 }
@@ -34,23 +39,38 @@ pub(crate) enum Resolution {
     Known(Addresses),
     /// A look-up is under way; the fetch was put to those who wait.
     Pending,
-    /// Too many names at a time.
+    /// Too many names at a time, or too many fetches that wait.
     Full,
 }
 
 #[derive(Debug)]
 enum State {
-    Pending(Vec<Waiting>),
-    Known { addresses: Addresses, until: Instant },
+    Pending {
+        waiting: Vec<Waiting>,
+        /// What was known before, to be used on should the look-up fail.
+        before: Addresses,
+    },
+    Known {
+        addresses: Addresses,
+        since: Instant,
+        until: Instant,
+    },
 }
 
 #[derive(Debug)]
 pub(crate) struct Lookups {
     names: HashMap<Box<str>, State, RandomState>,
     under_way: HashMap<u64, Box<str>, RandomState>,
-    /// Known names in the order in which they were learned.
-    learned: VecDeque<Box<str>>,
+    /// Known names in the order in which they were learned, and when; a name may have been learned
+    /// again since.
+    learned: VecDeque<(Instant, Box<str>)>,
     asked: VecDeque<(u64, Box<str>)>,
+    /// How many fetches of a client wait.
+    waiting: HashMap<IpAddr, u32, RandomState>,
+    waiting_together: usize,
+    /// Addresses with which an exchange came to nothing, and when; by time as well, oldest first.
+    distrusted: HashMap<IpAddr, Instant, RandomState>,
+    distrusted_order: VecDeque<(Instant, IpAddr)>,
     next: u64,
     most: usize,
 }
@@ -59,58 +79,102 @@ impl Lookups {
     pub(crate) fn new(most: usize, hasher: RandomState) -> Self {
         Self {
             names: HashMap::with_hasher(hasher.clone()),
-            under_way: HashMap::with_hasher(hasher),
+            under_way: HashMap::with_hasher(hasher.clone()),
             learned: VecDeque::new(),
             asked: VecDeque::new(),
+            waiting: HashMap::with_hasher(hasher.clone()),
+            waiting_together: 0,
+            distrusted: HashMap::with_hasher(hasher),
+            distrusted_order: VecDeque::new(),
             next: 0,
             most,
         }
     }
 
     /// Finds the addresses of `name`, or has them looked up and keeps what `waiting` makes.
-    pub(crate) fn find(&mut self, name: &str, waiting: impl FnOnce() -> Waiting, now: Instant) -> Resolution {
-        match self.names.get_mut(name) {
-            Some(State::Pending(others)) => {
-                others.push(waiting());
-                return Resolution::Pending;
+    pub(crate) fn find(
+        &mut self,
+        name: &str,
+        client: IpAddr,
+        waiting: impl FnOnce() -> Waiting,
+        now: Instant,
+    ) -> Resolution {
+        let before = match self.names.get(name) {
+            Some(State::Known { addresses, since, until }) => {
+                if *until > now && !self.is_distrusted(addresses, *since) {
+                    return Resolution::Known(addresses.clone());
+                }
+                Some(addresses.clone())
             }
-            Some(State::Known { addresses, until }) if *until > now => {
-                return Resolution::Known(addresses.clone());
-            }
-            Some(State::Known { .. }) | None => {}
-        }
-        self.make_room(now);
-        if self.names.len() >= self.most && !self.names.contains_key(name) {
+            Some(State::Pending { .. }) | None => None,
+        };
+        if !self.may_wait(client) {
             return Resolution::Full;
         }
-        let lookup = self.next;
-        self.next += 1;
-        self.names.insert(name.into(), State::Pending(vec![waiting()]));
-        self.under_way.insert(lookup, name.into());
-        self.asked.push_back((lookup, name.into()));
+        if let Some(State::Pending { waiting: others, .. }) = self.names.get_mut(name) {
+            others.push(waiting());
+        } else {
+            self.make_room(now);
+            if self.names.len() >= self.most && !self.names.contains_key(name) {
+                return Resolution::Full;
+            }
+            let lookup = self.next;
+            self.next += 1;
+            let pending = State::Pending { waiting: vec![waiting()], before: before.unwrap_or_default() };
+            self.names.insert(name.into(), pending);
+            self.under_way.insert(lookup, name.into());
+            self.asked.push_back((lookup, name.into()));
+        }
+        *self.waiting.entry(client).or_insert(0) += 1;
+        self.waiting_together += 1;
         Resolution::Pending
     }
 
-    /// A look-up ended; returns who waited for it, some of whom may have ended since.
-    pub(crate) fn resolved(&mut self, lookup: u64, addresses: &[IpAddr], now: Instant) -> Vec<Waiting> {
-        let Some(name) = self.under_way.remove(&lookup) else { return Vec::new() };
-        let until = now + if addresses.is_empty() { NEGATIVE } else { POSITIVE };
-        let known = State::Known { addresses: SmallVec::from_slice(addresses), until };
-        self.learned.push_back(name.clone());
-        match self.names.insert(name, known) {
-            Some(State::Pending(waiting)) => waiting,
-            Some(State::Known { .. }) | None => Vec::new(),
-        }
+    /// A look-up ended with addresses, or with none because there is no such name.
+    ///
+    /// Returns who waited for it, some of whom may have ended since, and the addresses.
+    pub(crate) fn resolved(
+        &mut self,
+        lookup: u64,
+        addresses: &[IpAddr],
+        ttl: Option<Duration>,
+        now: Instant,
+    ) -> (Vec<Waiting>, Addresses) {
+        let Some((name, waiting, _)) = self.end(lookup) else { return Default::default() };
+        let lifetime =
+            if addresses.is_empty() { NEGATIVE } else { ttl.map_or(POSITIVE, |ttl| ttl.min(POSITIVE)) };
+        let addresses = SmallVec::from_slice(addresses);
+        self.learn(name, addresses.clone(), now + lifetime, now);
+        (waiting, addresses)
     }
 
-    /// An exchange with this address came to nothing: names that lead there are looked up anew.
-    pub(crate) fn distrust(&mut self, address: IpAddr) {
-        for state in self.names.values_mut() {
-            if let State::Known { addresses, until } = state
-                && addresses.contains(&address)
-            {
-                *until = Instant::ZERO;
+    /// A look-up failed, which says nothing of the name: what was known before is used on for a while,
+    /// and where nothing was, nothing is remembered.
+    pub(crate) fn failed(&mut self, lookup: u64, now: Instant) -> (Vec<Waiting>, Addresses) {
+        let Some((name, waiting, before)) = self.end(lookup) else { return Default::default() };
+        if before.is_empty() {
+            self.names.remove(&name);
+        } else {
+            self.learn(name, before.clone(), now + NEGATIVE, now);
+        }
+        (waiting, before)
+    }
+
+    /// An exchange with this address came to nothing: names that lead there are looked up anew for the
+    /// next request.
+    pub(crate) fn distrust(&mut self, address: IpAddr, now: Instant) {
+        while let Some(&(when, oldest)) = self.distrusted_order.front() {
+            // What was learned before is not used any more anyway.
+            if when + POSITIVE > now && self.distrusted_order.len() < self.most {
+                break;
             }
+            self.distrusted_order.pop_front();
+            if self.distrusted.get(&oldest) == Some(&when) {
+                self.distrusted.remove(&oldest);
+            }
+        }
+        if self.distrusted.insert(address, now) != Some(now) {
+            self.distrusted_order.push_back((now, address));
         }
     }
 
@@ -118,14 +182,53 @@ impl Lookups {
         self.asked.pop_front()
     }
 
+    fn may_wait(&self, client: IpAddr) -> bool {
+        self.waiting_together < MOST_WAITING
+            && self.waiting.get(&client).is_none_or(|&waiting| waiting < MOST_WAITING_OF_CLIENT)
+    }
+
+    fn is_distrusted(&self, addresses: &Addresses, since: Instant) -> bool {
+        !self.distrusted.is_empty()
+            && addresses.iter().any(|address| self.distrusted.get(address).is_some_and(|&when| when >= since))
+    }
+
+    fn end(&mut self, lookup: u64) -> Option<(Box<str>, Vec<Waiting>, Addresses)> {
+        let name = self.under_way.remove(&lookup)?;
+        let Some(State::Pending { waiting, before }) = self.names.get_mut(&name) else { return None };
+        let (waiting, before) = (std::mem::take(waiting), std::mem::take(before));
+        self.waiting_together -= waiting.len();
+        for one in &waiting {
+            if let Some(count) = self.waiting.get_mut(&one.client) {
+                *count -= 1;
+                if *count == 0 {
+                    self.waiting.remove(&one.client);
+                }
+            }
+        }
+        Some((name, waiting, before))
+    }
+
+    fn learn(&mut self, name: Box<str>, addresses: Addresses, until: Instant, now: Instant) {
+        if self.learned.len() >= 2 * self.most {
+            let names = &self.names;
+            self.learned.retain(|(when, name)| is_as_learned(names.get(name), *when));
+        }
+        self.learned.push_back((now, name.clone()));
+        self.names.insert(name, State::Known { addresses, since: now, until });
+    }
+
     fn make_room(&mut self, now: Instant) {
-        while let Some(name) = self.learned.front() {
+        while let Some((when, name)) = self.learned.front() {
             match self.names.get(name) {
+                known if !is_as_learned(known, *when) => {}
                 Some(State::Known { until, .. }) if *until > now && self.names.len() < self.most => return,
-                Some(State::Known { .. }) => drop(self.names.remove(name)),
-                Some(State::Pending(_)) | None => {}
+                Some(_) | None => drop(self.names.remove(name)),
             }
             self.learned.pop_front();
         }
     }
+}
+
+fn is_as_learned(state: Option<&State>, when: Instant) -> bool {
+    matches!(state, Some(State::Known { since, .. }) if *since == when)
 }

@@ -4,47 +4,21 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use coapway_endpoint::{Local, Peer, RoundTrip, Window};
-use coapway_message::{OwnedContent, Token};
-use coapway_relay::{FetchId, UpstreamId};
+use coapway_relay::UpstreamId;
 use coapway_time::Instant;
 
 use crate::budget::Budget;
 use crate::input::SocketRole;
+use crate::order::{Order, Queued};
 use crate::parameters::UpstreamParameters;
 use crate::permits::Permits;
 use crate::queue::FairQueue;
 use crate::responses::ResponseTimes;
 use crate::shift::Shift;
-use crate::transfers::Transfer;
 
 /// What is known of an origin is kept this long after its last use: longer than EXCHANGE_LIFETIME, so
 /// that nothing about its last messages is forgotten too early.
 pub(crate) const ORIGIN_LIFETIME: Duration = Duration::from_secs(900);
-
-/// A request that waits for its turn.
-#[derive(Debug)]
-pub(crate) struct Queued {
-    pub(crate) fetch: FetchId,
-    pub(crate) order: Order,
-    pub(crate) content: OwnedContent,
-    pub(crate) since: Instant,
-}
-
-/// What is to be sent, beside the content.
-#[derive(Clone, Debug)]
-pub(crate) struct Order {
-    pub(crate) client: SocketAddr,
-    pub(crate) confirmable: bool,
-    /// Whether all copies may leave that MAX_RETRANSMIT allows.
-    pub(crate) idempotent: bool,
-    pub(crate) deadline: Instant,
-    /// The block-wise transfer it is part of.
-    pub(crate) transfer: Option<Transfer>,
-    /// The token it should have upstream.
-    pub(crate) token: Option<Token>,
-    /// Whether it was sent before, in another exchange.
-    pub(crate) is_reissue: bool,
-}
 
 #[derive(Debug)]
 pub(crate) struct Origin {
@@ -61,6 +35,8 @@ pub(crate) struct Origin {
     pub(crate) queue: FairQueue<Queued>,
     /// The port in use; ports are used up one after the other, so that batches stay whole.
     port: u32,
+    /// Block-wise transfers, as they were last counted.
+    pub(crate) transfers: usize,
     /// Exchanges under way, acknowledged ones included.
     pub(crate) exchanges: u32,
     pub(crate) idle_from: Instant,
@@ -90,6 +66,7 @@ impl Origin {
             is_over_cap: false,
             queue: FairQueue::new(hasher.clone()),
             port: 0,
+            transfers: 0,
             exchanges: 0,
             idle_from: now + ORIGIN_LIFETIME,
             is_starved: false,

@@ -15,6 +15,9 @@ use crate::parameters::UpstreamParameters;
 /// An origin that could not be forgotten is looked at again after this.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// A full table looks at this many origins for one that never answered.
+const LOOKED_AT: usize = 16;
+
 /// Origins by number and by address. One that is idle for 900 s is forgotten.
 #[derive(Debug)]
 pub(crate) struct Origins {
@@ -56,10 +59,6 @@ impl Origins {
         self.by_address.get(&(address, upstream)).copied()
     }
 
-    pub(crate) fn find(&self, address: SocketAddr, upstream: UpstreamId) -> Option<&Origin> {
-        self.get(self.index(address, upstream)?)
-    }
-
     pub(crate) fn find_mut(&mut self, address: SocketAddr, upstream: UpstreamId) -> Option<&mut Origin> {
         let &index = self.by_address.get(&(address, upstream))?;
         self.get_mut(index)
@@ -77,7 +76,7 @@ impl Origins {
             return Some(index);
         }
         self.forget_idle(now);
-        if self.by_address.len() >= self.most {
+        if self.by_address.len() >= self.most && !self.forget_silent() {
             return None;
         }
         let origin = Origin::new(address, upstream, parameters, &self.hasher, now);
@@ -89,6 +88,27 @@ impl Origins {
         self.places[index as usize] = Some(origin);
         self.by_address.insert((address, upstream), index);
         Some(index)
+    }
+
+    /// Makes room by forgetting an origin that never answered and that nothing is under way to: nothing
+    /// is known of it. Message IDs are not kept here.
+    fn forget_silent(&mut self) -> bool {
+        for _ in 0..LOOKED_AT.min(self.idle.len()) {
+            let Some((when, index)) = self.idle.pop_front() else { return false };
+            match self.get(index) {
+                Some(origin)
+                    if origin.is_idle() && origin.transfers == 0 && !origin.permits.probing.was_heard() =>
+                {
+                    self.by_address.remove(&(origin.address, origin.upstream));
+                    self.places[index as usize] = None;
+                    self.free.push(index);
+                    return true;
+                }
+                Some(_) => self.idle.push_back((when, index)),
+                None => {}
+            }
+        }
+        false
     }
 
     fn forget_idle(&mut self, now: Instant) {
@@ -135,9 +155,24 @@ mod tests {
         let first = add(&mut origins, 1, Instant::ZERO);
         assert!(first.is_some() && add(&mut origins, 2, Instant::ZERO).is_some());
         assert_eq!(add(&mut origins, 1, Instant::ZERO), first);
+        for host in 1..=2 {
+            let origin = origins.find_mut(address(host), UpstreamId::DEFAULT).expect("known");
+            origin.permits.probing.heard();
+        }
         assert_eq!(add(&mut origins, 3, Instant::ZERO), None);
         assert!(add(&mut origins, 3, Instant::ZERO + ORIGIN_LIFETIME).is_some());
         assert_eq!(origins.iter().count(), 1, "both were idle");
+    }
+
+    #[test]
+    fn origins_that_never_answered_make_room() {
+        let mut origins = origins(2);
+        add(&mut origins, 1, Instant::ZERO);
+        origins.find_mut(address(1), UpstreamId::DEFAULT).expect("known").permits.probing.heard();
+        for host in 2..=100 {
+            assert!(add(&mut origins, host, Instant::ZERO).is_some(), "{host}");
+        }
+        assert!(origins.find_mut(address(1), UpstreamId::DEFAULT).is_some());
     }
 
     #[test]

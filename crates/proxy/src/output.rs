@@ -10,7 +10,7 @@ use crate::event::Event;
 pub enum Output<'o> {
     /// Send a datagram.
     Transmit(Transmit<'o>),
-    /// Look a name up and come back with [`crate::Input::Resolved`].
+    /// Look a name up and come back with [`crate::Input::Resolved`] or [`crate::Input::LookUpFailed`].
     LookUp {
         /// The number to come back with.
         lookup: u64,

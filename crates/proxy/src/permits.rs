@@ -7,10 +7,10 @@ use ahash::RandomState;
 use coapway_time::Instant;
 use hashbrown::HashMap;
 
-use crate::origin::Order;
+use crate::order::Order;
 use crate::parameters::UpstreamParameters;
 use crate::probing::Probing;
-use crate::transfers::{Ports, Taken, Transfers};
+use crate::transfers::{IDLE, Ports, Taken, Transfers};
 
 /// Why a request has to wait although the window is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,14 +39,15 @@ impl Permits {
         }
     }
 
-    /// What stands against a request now; `window` is the number of places and `last` the newest
-    /// round-trip time.
+    /// What stands against a request now; `window` is the number of places, `last` the newest
+    /// round-trip time, and `has_room` says whether there may be one more transfer.
     pub(crate) fn hindrance(
         &mut self,
         order: &Order,
         parameters: &UpstreamParameters,
         window: u32,
         last: Option<Duration>,
+        has_room: bool,
         now: Instant,
     ) -> Option<Hindrance> {
         let held = self.places.get(&order.client).copied().unwrap_or_default();
@@ -64,6 +65,7 @@ impl Permits {
         match self.transfers.ports(transfer, now) {
             Ports::Bound(_) => None,
             Ports::None(until) => Some(Hindrance::Until(until)),
+            Ports::Any if !has_room => Some(Hindrance::Until(now + IDLE)),
             Ports::Any => {
                 let taken = self.transfers.taken(transfer.resource);
                 let is_free = (0..parameters.source_ports.max(1)).any(|port| !taken.contains(port));

@@ -38,6 +38,16 @@ impl Probing {
         self.free_from = self.free_from.max(now) + Duration::from_secs_f64(f64::from(bytes) / rate);
     }
 
+    /// A datagram was refused on its way: nothing of ours is there to weigh on the origin.
+    pub(crate) const fn refused(&mut self) {
+        self.unanswered_from = None;
+    }
+
+    /// Whether anything ever came from the origin.
+    pub(crate) const fn was_heard(&self) -> bool {
+        self.was_heard
+    }
+
     /// Anything came from the origin.
     pub(crate) const fn heard(&mut self) {
         self.unanswered_from = None;

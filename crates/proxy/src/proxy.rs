@@ -13,7 +13,7 @@ use crate::event::Event;
 use crate::guards::Guards;
 use crate::input::{Input, SocketRole};
 use crate::journal::{Journal, Listening};
-use crate::lookups::{Lookups, Waiting};
+use crate::lookups::Lookups;
 use crate::loops::Loops;
 use crate::output::Output;
 use crate::parameters::Parameters;
@@ -115,11 +115,13 @@ impl Proxy {
                     self.upstreams.handle_undeliverable(upstream(local, remote), quoted, failure, now);
                 }
             },
-            Input::Resolved { lookup, addresses } => {
-                for Waiting { fetch, port, content } in self.lookups.resolved(lookup, addresses, now) {
-                    let addresses = addresses.iter().map(|&ip| SocketAddr::new(ip, port));
-                    self.try_addresses(fetch, addresses, &content.as_content(), now);
-                }
+            Input::Resolved { lookup, addresses, ttl } => {
+                let (waiting, addresses) = self.lookups.resolved(lookup, addresses, ttl, now);
+                self.looked_up(waiting, &addresses, Failure::NotFound, now);
+            }
+            Input::LookUpFailed { lookup, failure } => {
+                let (waiting, addresses) = self.lookups.failed(lookup, now);
+                self.looked_up(waiting, &addresses, failure, now);
             }
             Input::Drain => self.draining = true,
             Input::Wake => {

@@ -6,6 +6,9 @@ use std::net::SocketAddr;
 use ahash::RandomState;
 use hashbrown::HashMap;
 
+/// A queue that is full looks at this many lanes for one to make room.
+const LOOKED_AT: usize = 32;
+
 /// A bounded queue with one lane per client.
 #[derive(Debug)]
 pub(crate) struct FairQueue<T> {
@@ -69,12 +72,13 @@ impl<T> FairQueue<T> {
         self.waiting += 1;
     }
 
-    /// Takes out the newest item of the client that has most, when that are at least two more than
-    /// `client` has: a full queue makes room for those who use little of it.
+    /// Takes out the newest item of the client that has most among some, when that are at least two
+    /// more than `client` has: a full queue makes room for those who use little of it.
     pub(crate) fn shed_for(&mut self, client: &SocketAddr) -> Option<T> {
         let own = self.lanes.get(client).map_or(0, VecDeque::len);
-        let longest =
-            self.turns.iter().max_by_key(|other| self.lanes.get(*other).map_or(0, VecDeque::len))?;
+        // Those at the end had their turn last and still have more, or have just begun.
+        let some = self.turns.iter().rev().take(LOOKED_AT);
+        let longest = some.max_by_key(|other| self.lanes.get(*other).map_or(0, VecDeque::len))?;
         let lane = self.lanes.get_mut(longest).filter(|lane| lane.len() >= own + 2)?;
         self.waiting -= 1;
         lane.pop_back()

@@ -1,6 +1,6 @@
 //! A client's request from its receipt until it waits for an origin.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use coapway_endpoint::{Gate, Peer, Received};
@@ -19,7 +19,7 @@ use crate::event::Event;
 use crate::guards::{Known, Waiter};
 use crate::lookups::{Resolution, Waiting};
 use crate::loops::Loops;
-use crate::origin::Order;
+use crate::order::Order;
 use crate::parameters::{PostGuard, TokenPolicy};
 use crate::proxy::Proxy;
 use crate::transfers::Transfer;
@@ -120,7 +120,9 @@ impl Proxy {
     ) {
         let &Arrival { request, peer, .. } = arrival;
         let parameters = self.upstreams.parameters(plan.upstream);
-        if plan.method.is_idempotent() || parameters.post_guard != PostGuard::Fingerprint {
+        // Protected ones have no meaning that could be compared (RFC 8613 §10).
+        let is_guarded = parameters.post_guard == PostGuard::Fingerprint && !plan.oscore;
+        if plan.method.is_idempotent() || !is_guarded {
             self.begin(arrival, content, plan, similar, now);
             return;
         }
@@ -215,8 +217,9 @@ impl Proxy {
             }
             Destination::Name { host, port } => {
                 let port = *port;
-                let waiting = || Waiting { fetch, port, content: plan.content.into() };
-                match self.lookups.find(host, waiting, now) {
+                let client = peer.remote.ip();
+                let waiting = || Waiting { fetch, client, port, content: plan.content.into() };
+                match self.lookups.find(host, client, waiting, now) {
                     Resolution::Pending => {}
                     Resolution::Full => self.fail(fetch, Failure::Overloaded, now),
                     Resolution::Known(addresses) => {
@@ -227,6 +230,24 @@ impl Proxy {
             }
         }
         self.relay.fetch(fetch).is_some()
+    }
+
+    /// The look-up that these have waited for is over; without an address it ends them.
+    pub(crate) fn looked_up(
+        &mut self,
+        waiting: Vec<Waiting>,
+        addresses: &[IpAddr],
+        failure: Failure,
+        now: Instant,
+    ) {
+        for Waiting { fetch, port, content, .. } in waiting {
+            if addresses.is_empty() {
+                self.fail(fetch, failure, now);
+                continue;
+            }
+            let addresses = addresses.iter().map(|&ip| SocketAddr::new(ip, port));
+            self.try_addresses(fetch, addresses, &content.as_content(), now);
+        }
     }
 
     /// Sends a fetch to the first address that may be reached and keeps the others.

@@ -3,15 +3,18 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use coapway_endpoint::{Peer, Schedule, TransmissionParameters};
+use coapway_endpoint::Peer;
 use coapway_message::{Content, ExchangeId, Failure};
 use coapway_relay::{FetchId, UpstreamId};
 use coapway_time::Instant;
 
 use crate::input::SocketRole;
-use crate::origin::{ORIGIN_LIFETIME, Order, Queued};
-use crate::parameters::{TokenPolicy, UpstreamParameters};
+use crate::order::{Order, Queued};
+use crate::origin::ORIGIN_LIFETIME;
+use crate::parameters::TokenPolicy;
 use crate::permits::Hindrance;
+use crate::schedule::schedule;
+use crate::transfers::MOST_OF_ALL;
 use crate::upstreams::{Deadline, Outstanding, Progress, Standing, Started, Upstreams};
 
 /// Short of Message IDs, an origin's queue is tried again after this.
@@ -54,8 +57,9 @@ impl Upstreams {
         let mut has_its_turn = false;
         if origin.window.is_open() && !origin.is_starved {
             let (window, last) = (origin.window.size(), origin.round_trip.last());
+            let has_room = self.transfers < MOST_OF_ALL;
             let is_first = origin.queue.is_empty();
-            match origin.permits.hindrance(&order, parameters, window, last, now) {
+            match origin.permits.hindrance(&order, parameters, window, last, has_room, now) {
                 None if is_first => match self.send(index, fetch, &order, content, now) {
                     Attempt::Sent(exchange) => return started(Standing::Sent(exchange)),
                     Attempt::TooLate => return started(Standing::Queued),
@@ -98,7 +102,19 @@ impl Upstreams {
             origin.retry_at = None;
         }
         origin.is_starved = false;
+        origin.permits.transfers.expire(now);
+        self.count_transfers(index);
         self.pump(index, now);
+    }
+
+    /// Takes note of how many transfers there are with an origin, and of when one is over.
+    pub(crate) fn count_transfers(&mut self, index: u32) {
+        let Some(origin) = self.origins.get_mut(index) else { return };
+        let count = origin.permits.transfers.len();
+        self.transfers = self.transfers + count - std::mem::replace(&mut origin.transfers, count);
+        if let Some(expiry) = origin.permits.transfers.next_expiry() {
+            self.retry_at(index, expiry);
+        }
     }
 
     /// Lets waiting requests leave while the window is open.
@@ -110,10 +126,11 @@ impl Upstreams {
             }
             let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
             let (address, window, last) = (origin.address, origin.window.size(), origin.round_trip.last());
+            let has_room = self.transfers < MOST_OF_ALL;
             let mut until: Option<Instant> = None;
             let permits = &mut origin.permits;
             let next = origin.queue.pop(|queued| {
-                match permits.hindrance(&queued.order, parameters, window, last, now) {
+                match permits.hindrance(&queued.order, parameters, window, last, has_room, now) {
                     None => true,
                     Some(Hindrance::Places) => false,
                     Some(Hindrance::Until(at)) => {
@@ -228,48 +245,5 @@ impl Upstreams {
 const fn number(peer: &Peer) -> u32 {
     match SocketRole::of(peer.local.socket) {
         SocketRole::Upstream { number, .. } | SocketRole::Listener(number) => number,
-    }
-}
-
-/// What follows from the parameters of an upstream.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Derived {
-    span: Duration,
-    lifetime: Duration,
-}
-
-impl Derived {
-    /// A learned timeout may be longer than the configured one; what an origin relies on is the
-    /// protocol's own span and lifetime (R-USR-19).
-    pub(crate) fn of(parameters: &UpstreamParameters) -> Self {
-        let (transmission, protocol) = (parameters.transmission, TransmissionParameters::default());
-        Self {
-            span: transmission.max_transmit_span().max(protocol.max_transmit_span()),
-            lifetime: transmission.exchange_lifetime().max(protocol.exchange_lifetime()),
-        }
-    }
-}
-
-/// When the copies of one request may leave.
-fn schedule(
-    parameters: &UpstreamParameters,
-    derived: &Derived,
-    order: &Order,
-    timeout: Duration,
-    learned: Duration,
-) -> Schedule {
-    let transmission = &parameters.transmission;
-    let max_retransmit = parameters.max_retransmit(order.idempotent);
-    let guarded = max_retransmit < transmission.max_retransmit;
-    Schedule {
-        timeout: if guarded { timeout.max(UpstreamParameters::NON_IDEMPOTENT_TIMEOUT) } else { timeout },
-        random_factor: transmission.ack_random_factor,
-        jitter: transmission.retry_jitter,
-        max_retransmit,
-        span: derived.span,
-        stretch: Duration::ZERO,
-        last_copy_before: order.deadline - learned,
-        deadline: order.deadline,
-        lifetime: derived.lifetime,
     }
 }

@@ -16,6 +16,8 @@ use hashbrown::HashMap;
 pub(crate) const IDLE: Duration = Duration::from_secs(10);
 /// Beyond this many transfers with one origin, new ones wait.
 const MOST: usize = 4096;
+/// Beyond this many with all origins, too.
+pub(crate) const MOST_OF_ALL: usize = 1 << 16;
 
 /// Names a transfer: whose, and of which resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -114,7 +116,13 @@ impl Transfers {
         self.leases.remove(transfer);
     }
 
-    fn expire(&mut self, now: Instant) {
+    /// When to call [`Transfers::expire`] next.
+    pub(crate) fn next_expiry(&self) -> Option<Instant> {
+        self.order.front().map(|&(when, _)| when)
+    }
+
+    /// Forgets transfers that are over.
+    pub(crate) fn expire(&mut self, now: Instant) {
         while let Some(&(when, transfer)) = self.order.front() {
             if when > now {
                 return;

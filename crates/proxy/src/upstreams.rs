@@ -17,7 +17,7 @@ use crate::budget::Budget;
 use crate::origin::ORIGIN_LIFETIME;
 use crate::origins::Origins;
 use crate::parameters::UpstreamParameters;
-use crate::sending::Derived;
+use crate::schedule::Derived;
 use crate::shift::Change;
 use crate::transfers::Transfer;
 
@@ -82,6 +82,8 @@ pub(crate) struct Upstreams {
     pub(crate) outstanding: Vec<Option<Outstanding>>,
     pub(crate) timers: Timers<Deadline>,
     pub(crate) progress: VecDeque<Progress>,
+    /// Block-wise transfers with all origins together.
+    pub(crate) transfers: usize,
     /// Retries towards all origins together.
     pub(crate) budget: Budget,
 }
@@ -104,6 +106,7 @@ impl Upstreams {
             outstanding: Vec::new(),
             timers: Timers::new(),
             progress: VecDeque::new(),
+            transfers: 0,
         }
     }
 
@@ -264,6 +267,11 @@ impl Upstreams {
                     origin.window.arrived(now);
                     origin.permits.probing.heard();
                 }
+                if let Some(origin) = self.origins.get_mut(outstanding.origin)
+                    && failure == Failure::Unreachable
+                {
+                    origin.permits.probing.refused();
+                }
                 let trace = Some(trace);
                 self.progress.push_back(Progress::Failed { fetch: outstanding.fetch, failure, trace });
                 self.pump(outstanding.origin, now);
@@ -348,6 +356,7 @@ impl Upstreams {
         if let Some(origin) = self.origins.get_mut(index) {
             origin.permits.transfers.end(transfer);
         }
+        self.count_transfers(index);
         self.pump(index, now);
     }
 
@@ -391,6 +400,8 @@ impl Upstreams {
             assert_eq!(origin.permits.places(), in_window, "so do the places of clients");
             assert_eq!(origin.exchanges, exchanges, "each exchange is counted once");
         }
+        let transfers = self.origins.iter().map(|(_, origin)| origin.transfers);
+        assert_eq!(transfers.sum::<usize>(), self.transfers, "each transfer is counted");
         assert_eq!(self.endpoint.outstanding(), self.outstanding.iter().flatten().count());
     }
 }

@@ -92,7 +92,7 @@ impl Bench {
     }
 
     fn wait(&mut self, duration: Duration) -> Vec<Left> {
-        self.now = self.now + duration;
+        self.now += duration;
         self.proxy.handle_input(Input::Wake, self.now);
         self.proxy.check_invariants();
         self.left()

@@ -6,11 +6,11 @@ use ahash::RandomState;
 use coapway_message::uri::{self, HostRef};
 use coapway_message::{Code, Content, Method, OptionNumber, OptionsWriter};
 
+use crate::admission::is_for_host;
 use crate::answer::{Refusal, compose};
 use crate::block::Block;
 use crate::forward::{Request, Resource};
 use crate::parameters::{Parameters, Route};
-use crate::route::is_for_host;
 
 /// The Content-Format of a list of links (RFC 6690 §7.3).
 const LINK_FORMAT: u32 = 40;

@@ -6,7 +6,7 @@ use coapway_message::options::uint;
 use coapway_message::uri::{Authority, Host, HostRef, Scheme, Uri, UriError};
 use coapway_message::{Content, Method, OptionNumber, Options};
 
-use crate::admission::{Admission, admit_address, admit_client, admit_target, is_own, same_name};
+use crate::admission::{Admission, admit_address, admit_client, admit_target, is_for_host, is_own};
 use crate::answer::{Fault, Refusal};
 use crate::block::Block;
 use crate::forward::{Request, Resource, URI_PATH_ABBREV};
@@ -249,15 +249,6 @@ fn best_route<'p>(
         }
     }
     best
-}
-
-pub(crate) fn is_for_host(route: &Route, host: Option<HostRef<'_>>) -> bool {
-    match (&route.host, host) {
-        (None, _) => true,
-        (Some(_), None) => false,
-        (Some(wanted), Some(HostRef::Name(name))) => same_name(wanted, name),
-        (Some(wanted), Some(HostRef::Address(address))) => wanted.parse() == Ok(address),
-    }
 }
 
 fn is_for_path(route: &Route, options: &Options<'_>) -> bool {

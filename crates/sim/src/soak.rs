@@ -2,7 +2,7 @@
 //!
 //! The full [`crate::world::World`] remembers everything that happened; [`standing`] and [`flood`]
 //! would not fit into memory that way. They drive the same `Proxy` by the same calls from a
-//! [`stripped`] world that keeps nothing but what is under way.
+//! `stripped` world that keeps nothing but what is under way.
 
 use std::fmt;
 use std::time::Duration;

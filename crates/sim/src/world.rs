@@ -336,7 +336,8 @@ impl World {
     fn happen(&mut self, happening: Happening) {
         match happening {
             Happening::Resolved { lookup, addresses } => {
-                self.proxy.proxy.handle_input(Input::Resolved { lookup, addresses: &addresses }, self.now);
+                let resolved = Input::Resolved { lookup, addresses: &addresses, ttl: None };
+                self.proxy.proxy.handle_input(resolved, self.now);
                 self.drain_proxy();
             }
             Happening::Arrival(id) => self.arrive(id),

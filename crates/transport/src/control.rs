@@ -7,8 +7,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::sockaddr::{Family, unmapped};
 
-/// Room for the most that can come at once: `IPV6_RECVERR` with its offender, and `IPV6_PKTINFO`.
-pub(crate) const CONTROL_SIZE: usize = space(16 + 28) + space(20);
+/// Room for the most that can come at once: `IPV6_RECVERR` with its offender, `IPV6_PKTINFO` and, to a
+/// dual-stack socket, `IP_PKTINFO`.
+pub(crate) const CONTROL_SIZE: usize = space(16 + 28) + space(20) + space(12);
 /// Room for the source address of one datagram: `IPV6_PKTINFO`.
 pub(crate) const SOURCE_SIZE: usize = space(20);
 
@@ -38,26 +39,48 @@ pub(crate) fn messages(mut control: &[u8]) -> impl Iterator<Item = Message<'_>> 
     })
 }
 
-/// The local address a datagram was sent to.
-///
-/// For a multicast datagram that is the group. For a broadcast it is this host's own address on that
-/// network: a reply can leave from it.
+/// The address a datagram was sent to: one of ours, a multicast group, or 255.255.255.255 for whatever
+/// broadcast it was.
 pub(crate) fn destination(control: &[u8]) -> Option<IpAddr> {
-    messages(control).find_map(|message| match (message.level, message.kind) {
-        // in_pktinfo { ipi_ifindex, ipi_spec_dst, ipi_addr }
-        (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
-            let own: [u8; 4] = *message.data.get(4..)?.first_chunk()?;
-            let written: [u8; 4] = *message.data.get(8..)?.first_chunk()?;
-            let written = Ipv4Addr::from(written);
-            Some(IpAddr::V4(if written.is_multicast() { written } else { Ipv4Addr::from(own) }))
-        }
-        // in6_pktinfo { ipi6_addr, ipi6_ifindex }
-        (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
-            let octets: [u8; 16] = *message.data.first_chunk()?;
-            Some(unmapped(Ipv6Addr::from(octets)))
-        }
-        _ => None,
+    packet_information(control, |PacketV4 { own, written }| {
+        // What a reply would leave from differs from what was asked only where that is no address of
+        // one host; all zeros means that the kernel had no route at hand to tell.
+        let asked_alone = own == written || own.is_unspecified();
+        if asked_alone || written.is_multicast() { written } else { Ipv4Addr::BROADCAST }
     })
+}
+
+/// The address of ours that an ICMP error came to, which the datagram it is about had left from.
+pub(crate) fn concerned(control: &[u8]) -> Option<IpAddr> {
+    // The kernel fills in nothing else for an entry of the error queue: `own` is noise there.
+    packet_information(control, |packet| packet.written)
+}
+
+/// An `in_pktinfo { ipi_ifindex, ipi_spec_dst, ipi_addr }`.
+struct PacketV4 {
+    own: Ipv4Addr,
+    written: Ipv4Addr,
+}
+
+fn packet_information(control: &[u8], v4: impl Fn(PacketV4) -> Ipv4Addr) -> Option<IpAddr> {
+    let mut address = None;
+    for message in messages(control) {
+        match (message.level, message.kind) {
+            (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                let own: [u8; 4] = *message.data.get(4..)?.first_chunk()?;
+                let written: [u8; 4] = *message.data.get(8..)?.first_chunk()?;
+                return Some(IpAddr::V4(v4(PacketV4 { own: own.into(), written: written.into() })));
+            }
+            // in6_pktinfo { ipi6_addr, ipi6_ifindex }. An IPv4 datagram to a dual-stack socket has both,
+            // and this one cannot tell a broadcast.
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                let octets: [u8; 16] = *message.data.first_chunk()?;
+                address = Some(unmapped(Ipv6Addr::from(octets)));
+            }
+            _ => {}
+        }
+    }
+    address
 }
 
 /// Writes the control message that makes a datagram leave from `source`; returns its length.
@@ -102,6 +125,31 @@ mod tests {
             let mut control = [0; SOURCE_SIZE];
             let length = encode_source(address, 0, Family::V6, &mut control);
             assert_eq!(destination(&control[..length]), Some(address));
+        }
+    }
+
+    #[test]
+    fn an_ipv4_datagram_to_nobody_in_particular_was_broadcast() {
+        let information = |own: [u8; 4], written: [u8; 4]| {
+            let mut control = [0; space(12)];
+            control[..WORD].copy_from_slice(&(HEADER + 12).to_ne_bytes());
+            control[WORD..WORD + 4].copy_from_slice(&libc::IPPROTO_IP.to_ne_bytes());
+            control[WORD + 4..HEADER].copy_from_slice(&libc::IP_PKTINFO.to_ne_bytes());
+            control[HEADER + 4..HEADER + 8].copy_from_slice(&own);
+            control[HEADER + 8..HEADER + 12].copy_from_slice(&written);
+            control
+        };
+        let own = [192, 0, 2, 1];
+        for (own, written, expected) in [
+            (own, own, own),
+            (own, [192, 0, 2, 255], [255; 4]),
+            (own, [255; 4], [255; 4]),
+            (own, [224, 0, 1, 187], [224, 0, 1, 187]),
+            ([0; 4], [192, 0, 2, 7], [192, 0, 2, 7]),
+        ] {
+            let control = information(own, written);
+            assert_eq!(destination(&control), Some(IpAddr::from(expected)), "{own:?} {written:?}");
+            assert_eq!(concerned(&control), Some(IpAddr::from(written)));
         }
     }
 

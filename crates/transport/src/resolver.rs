@@ -1,21 +1,25 @@
-//! Name look-up on threads of its own, since the system's resolver may take seconds.
+//! Name look-up on threads of its own, since a name server may take seconds.
 
 mod hosts;
+mod server;
 
 use std::ffi::CString;
+use std::fs::File;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
 use crate::syscalls;
 use hosts::HostsFile;
 pub use hosts::parse_hosts;
+use server::NameServer;
 
 /// How many addresses of one name are kept: enough to try, and no more than a stranger's answer may
 /// cost.
@@ -28,6 +32,8 @@ pub enum Source {
     System,
     /// A file in the format of `/etc/hosts` and nothing else; read again when it has changed.
     Hosts(PathBuf),
+    /// A recursive name server, asked over UDP and, where that is too small, over TCP.
+    Server(SocketAddr),
 }
 
 /// Looks up names without making its worker wait.
@@ -53,6 +59,21 @@ pub struct Finished {
     pub id: u64,
     /// The addresses, IPv4 and IPv6, the best first: 1 to 32, each once; or why there are none.
     pub addresses: Result<Vec<IpAddr>, LookupError>,
+    /// How long the addresses may be used, where the source says so.
+    pub ttl: Option<Duration>,
+}
+
+/// What a source knows of a name.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Found {
+    addresses: Vec<IpAddr>,
+    ttl: Option<Duration>,
+}
+
+impl From<Vec<IpAddr>> for Found {
+    fn from(addresses: Vec<IpAddr>) -> Self {
+        Self { addresses, ttl: None }
+    }
 }
 
 /// Why a name has no addresses.
@@ -61,7 +82,7 @@ pub enum LookupError {
     /// There is no such name, or it has no addresses.
     #[error("no such name")]
     NotFound,
-    /// It could not be found out; asking later may help.
+    /// It could not be found out, which says nothing of the name; asking later may help.
     #[error("name look-up failed: {0}")]
     Failed(String),
 }
@@ -80,6 +101,7 @@ impl Resolver {
         let database = Arc::new(match source {
             Source::System => Database::System,
             Source::Hosts(path) => Database::Hosts(HostsFile::new(path)),
+            Source::Server(address) => Database::Server(NameServer::new(address)),
         });
         let (jobs, waiting) = sync_channel(queue);
         let waiting = Arc::new(Mutex::new(waiting));
@@ -119,16 +141,20 @@ fn work(database: &Database, waiting: &Mutex<Receiver<Job>>, results: &mpsc::Sen
         // The idle threads queue up for the lock, one of them for the job.
         let job = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Job { id, name }) = job else { return };
-        let addresses = database.look_up(&name).and_then(|mut addresses| {
+        let found = database.look_up(&name).and_then(|mut found| {
             let mut seen = Vec::new();
-            addresses.retain(|address| {
+            found.addresses.retain(|address| {
                 let new = seen.len() < MOST_ADDRESSES && !seen.contains(address);
                 seen.extend(new.then_some(*address));
                 new
             });
-            if addresses.is_empty() { Err(LookupError::NotFound) } else { Ok(addresses) }
+            if found.addresses.is_empty() { Err(LookupError::NotFound) } else { Ok(found) }
         });
-        if results.blocking_send(Finished { id, addresses }).is_err() {
+        let (addresses, ttl) = match found {
+            Ok(Found { addresses, ttl }) => (Ok(addresses), ttl),
+            Err(error) => (Err(error), None),
+        };
+        if results.blocking_send(Finished { id, addresses, ttl }).is_err() {
             return;
         }
     }
@@ -138,16 +164,18 @@ fn work(database: &Database, waiting: &Mutex<Receiver<Job>>, results: &mpsc::Sen
 enum Database {
     System,
     Hosts(HostsFile),
+    Server(NameServer),
 }
 
 impl Database {
-    fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, LookupError> {
+    fn look_up(&self, name: &str) -> Result<Found, LookupError> {
         if let Ok(address) = name.parse() {
-            return Ok(vec![address]);
+            return Ok(vec![address].into());
         }
         match self {
-            Self::System => look_up_in_system(name),
-            Self::Hosts(file) => file.look_up(name),
+            Self::System => look_up_in_system(name).map(Found::from),
+            Self::Hosts(file) => file.look_up(name).map(Found::from),
+            Self::Server(server) => server.look_up(name),
         }
     }
 }
@@ -160,10 +188,19 @@ fn look_up_in_system(name: &str) -> Result<Vec<IpAddr>, LookupError> {
     };
     /// The name exists but has no address: glibc's, not in the `libc` crate for all systems.
     const EAI_NODATA: i32 = -5;
-    syscalls::addresses_of(&name).map_err(|(code, meaning)| match code {
-        libc::EAI_NONAME | EAI_NODATA => LookupError::NotFound,
+    syscalls::addresses_of(&name).map_err(|(code, meaning)| match (code, descriptors_left()) {
+        (libc::EAI_NONAME | EAI_NODATA, Ok(())) => LookupError::NotFound,
+        // It says "no such name" as well when it could open neither its files nor a socket.
+        (libc::EAI_NONAME | EAI_NODATA, Err(error)) => LookupError::Failed(error.to_string()),
         _ => LookupError::Failed(meaning),
     })
+}
+
+/// Whether as many descriptors can be had as a look-up takes at a time.
+fn descriptors_left() -> io::Result<()> {
+    let open = || File::open("/");
+    let _three = [open()?, open()?, open()?];
+    Ok(())
 }
 
 #[cfg(test)]

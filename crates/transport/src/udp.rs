@@ -27,15 +27,16 @@ use readiness::{Incoming, Room};
 use receive::{ReceiveBatch, SLOT_SIZE};
 use send::{Progress, SendBatch, SendFailure};
 
-/// How often a call is tried that fails with what may be an error about some other datagram.
+/// How often a call is tried in a row that fails with what may be an error about some other datagram.
 const ATTEMPTS: u32 = 16;
 /// How many entries of the error queue one call takes, so that a flood of ICMP leaves time for
 /// datagrams.
 const ERRORS_AT_ONCE: usize = 256;
 /// How many ICMP errors wait for [`UdpSocket::receive_errors`]; further ones are counted and lost.
 const ERRORS_KEPT: usize = 1024;
-/// How often a full device may hold up one datagram before that counts as its failure. A datagram
-/// whose fragments need more than the socket's buffer would otherwise hold up the others for ever.
+/// How often a full device or a storm of ICMP errors may hold up one datagram before that counts as its
+/// failure. A datagram whose fragments need more than the socket's buffer would otherwise hold up the
+/// others for ever.
 const HELD_UP: u32 = 16;
 
 /// What a socket has seen since it was bound.
@@ -84,8 +85,7 @@ impl UdpSocket {
         let family = if address.is_ipv4() { Family::V4 } else { Family::V6 };
         let socket = options.open(address)?;
         let local_addr = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::InvalidInput)?;
-        // The kernel doubles what it is asked for, to pay for its own structures, and tells that.
-        let granted_receive_buffer = socket.recv_buffer_size()? / 2;
+        let granted_receive_buffer = options::granted(&socket)?;
         // Not for writing: a socket registered for that wakes its worker for each datagram that has
         // left the device, although there nearly always is room. See `Room`.
         let socket = Rc::new(syscalls::register(socket, Interest::READABLE | Interest::ERROR)?);
@@ -201,16 +201,23 @@ impl UdpSocket {
                     return Progress::Blocked;
                 }
                 Err(error) => {
-                    // Believed when it comes twice with no ICMP error in between, or all the time.
                     let before = self.counters().icmp;
                     self.take_errors();
-                    if attempt < ATTEMPTS && (attempt == 1 || self.counters().icmp > before) {
+                    let about_another = self.counters().icmp > before || only_by_icmp(&error);
+                    if attempt == 1 || about_another && attempt < ATTEMPTS {
+                        // The kernel's own verdict on a datagram is the same the second time.
                         attempt += 1;
-                        continue;
+                    } else if about_another && batch.held_up < HELD_UP {
+                        // A new error met each try. They are about others: to fail this one for them
+                        // would charge the wrong exchange.
+                        batch.held_up += 1;
+                        *self.room.borrow_mut() = Room::in_device();
+                        return Progress::Blocked;
+                    } else {
+                        attempt = 1;
+                        self.count(|counters| counters.failed += 1);
+                        failures.extend(batch.fail(error));
                     }
-                    attempt = 1;
-                    self.count(|counters| counters.failed += 1);
-                    failures.extend(batch.fail(error));
                 }
             }
         }
@@ -286,6 +293,13 @@ fn raised_by_icmp(error: &io::Error) -> bool {
         // Not by ICMP, but to be tried again just so.
         libc::EINTR,
     ];
+    error.raw_os_error().is_some_and(|code| RAISED.contains(&code))
+}
+
+/// Whether a failure to send without being connected can only be about an earlier datagram. The entry
+/// of the error queue that tells which is missing when there was no room for it.
+fn only_by_icmp(error: &io::Error) -> bool {
+    const RAISED: [i32; 4] = [libc::ECONNREFUSED, libc::EPROTO, libc::EHOSTDOWN, libc::ENONET];
     error.raw_os_error().is_some_and(|code| RAISED.contains(&code))
 }
 

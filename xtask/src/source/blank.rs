@@ -11,6 +11,13 @@ pub(crate) fn product_code(source: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// The source with spaces in place of comments and texts.
+pub(crate) fn without_comments_and_texts(source: &str) -> String {
+    let mut bytes = source.as_bytes().to_vec();
+    blank_comments_and_texts(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 fn blank_comments_and_texts(bytes: &mut [u8]) {
     let mut at = 0;
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {

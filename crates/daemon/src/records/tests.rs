@@ -260,6 +260,27 @@ fn keys(value: &Value, into: &mut BTreeSet<String>) {
     }
 }
 
+/// The sum of answers without a forward, as the reference shows it.
+fn sum() -> Vec<u8> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("records");
+    let mut writer = start(&path);
+    let cause = Cause::Refused;
+    writer.write_refusals(
+        &Refusals { since: at(1000), code: Code::TOO_MANY_REQUESTS, cause, count: 1742 },
+        at(2000),
+    );
+    writer.close();
+    std::fs::read(&path).expect("bytes")
+}
+
+#[test]
+fn answers_without_a_forward_are_a_line() {
+    let reference = include_str!("../../../../docs/record.md");
+    let line = String::from_utf8(sum()).expect("text");
+    assert!(reference.contains(&line), "{line}");
+}
+
 #[test]
 fn every_key_is_documented_and_the_example_has_them_all() {
     let reference = include_str!("../../../../docs/record.md");
@@ -267,14 +288,19 @@ fn every_key_is_documented_and_the_example_has_them_all() {
     assert_eq!(emitted["path"], "/a\"b");
     let mut of_emitted = BTreeSet::new();
     keys(&emitted, &mut of_emitted);
+    let (mut of_record, mut of_sum) = (of_emitted.clone(), BTreeSet::new());
+    keys(&serde_json::from_slice(&sum()).expect("JSON"), &mut of_sum);
+    of_emitted.extend(of_sum.clone());
     let documented: BTreeSet<_> = reference
         .lines()
         .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
         .map(|(key, _)| key.to_owned())
         .collect();
     assert_eq!(documented, of_emitted);
-    let example = reference.lines().find(|line| line.starts_with('{')).expect("an example line");
-    let mut of_example = BTreeSet::new();
-    keys(&serde_json::from_str(example).expect("JSON"), &mut of_example);
-    assert_eq!(of_example, of_emitted);
+    let examples = reference.lines().filter(|line| line.starts_with('{')).map(|example| {
+        let mut of_example = BTreeSet::new();
+        keys(&serde_json::from_str(example).expect("JSON"), &mut of_example);
+        of_example
+    });
+    assert!(examples.eq([std::mem::take(&mut of_record), of_sum]));
 }

@@ -152,8 +152,15 @@ impl Endpoint {
     ///
     /// Source: RFC 7252 §5.2.2.
     pub fn acknowledge_early(&mut self, exchange: ExchangeId) {
-        let Some(pending) = self.pending.get_mut(exchange) else { return };
-        let Answerable::Piggybacked(timer) = pending.answerable else { return };
+        if self.acknowledge(exchange) {
+            self.events.push_back(Event::EmptyAckSent { exchange });
+        }
+    }
+
+    /// The same without a word; says whether it left now.
+    pub(super) fn acknowledge(&mut self, exchange: ExchangeId) -> bool {
+        let Some(pending) = self.pending.get_mut(exchange) else { return false };
+        let Answerable::Piggybacked(timer) = pending.answerable else { return false };
         self.timers.cancel(timer);
         pending.answerable = Answerable::Separate;
         let (peer, message_id, entry) = (pending.peer, pending.message_id, pending.entry);
@@ -163,7 +170,7 @@ impl Endpoint {
             debug_assert!(fits, "as many came as leave");
         }
         self.outbox.empty(peer, MessageType::Acknowledgement, message_id);
-        self.events.push_back(Event::EmptyAckSent { exchange });
+        true
     }
 
     /// Whether so many further bytes may leave because of a request; what does not is counted.

@@ -83,6 +83,9 @@ pub(super) struct Duplicates {
     queues: [VecDeque<u32>; 3],
     lifetimes: [Duration; 3],
     bytes: usize,
+    /// Of these, what belongs to entries that are never forgotten before their lifetime. They get
+    /// seven eighths at most, so that others are still remembered for a while.
+    kept: usize,
     limit: usize,
 }
 
@@ -104,6 +107,7 @@ impl Duplicates {
             queues: Default::default(),
             lifetimes: [confirmable, confirmable, non_confirmable],
             bytes: 0,
+            kept: 0,
             limit,
         }
     }
@@ -155,6 +159,9 @@ impl Duplicates {
         now: Instant,
     ) -> (Option<EntryId>, u64) {
         self.expire(now);
+        if class == Class::Kept && self.kept + ENTRY_BYTES > self.limit / 8 * 7 {
+            return (None, 0);
+        }
         let forgotten = self.make_room(ENTRY_BYTES);
         if self.bytes + ENTRY_BYTES > self.limit {
             return (None, forgotten);
@@ -176,6 +183,7 @@ impl Duplicates {
         });
         self.queues[class as usize].push_back(index);
         self.bytes += ENTRY_BYTES;
+        self.kept += if class == Class::Kept { ENTRY_BYTES } else { 0 };
         (Some(id), forgotten)
     }
 
@@ -201,8 +209,11 @@ impl Duplicates {
             return 0;
         }
         let Some(before) = entry.reply.replace(reply) else { return 0 };
-        self.bytes -= stored(&before);
-        self.bytes += entry.reply.as_ref().map_or(0, stored);
+        let (less, more) = (stored(&before), entry.reply.as_ref().map_or(0, stored));
+        self.bytes = self.bytes - less + more;
+        if entry.class == Class::Kept {
+            self.kept = self.kept - less + more;
+        }
         self.make_room(0)
     }
 
@@ -216,7 +227,10 @@ impl Duplicates {
         now: Instant,
     ) -> EntryId {
         let entry = &mut self.entries[id.index as usize];
-        self.bytes -= entry.reply.replace(Reply::Silence).as_ref().map_or(0, stored);
+        let less = entry.reply.replace(Reply::Silence).as_ref().map_or(0, stored);
+        self.bytes -= less;
+        self.kept -= if entry.class == Class::Kept { ENTRY_BYTES + less } else { 0 };
+        self.kept += if class == Class::Kept { ENTRY_BYTES } else { 0 };
         entry.generation = entry.generation.wrapping_add(1);
         entry.account = account;
         (entry.digest, entry.class, entry.expires) = (digest, class, now + self.lifetimes[class as usize]);
@@ -238,8 +252,10 @@ impl Duplicates {
         if let Ok(found) = self.remembered.find_entry(hash, |&other| other == index) {
             found.remove();
         }
+        let freed = ENTRY_BYTES + stored(&reply);
+        self.kept -= if entry.class == Class::Kept { freed } else { 0 };
         self.free.push(index);
-        self.bytes -= ENTRY_BYTES + stored(&reply);
+        self.bytes -= freed;
     }
 
     /// Forgets what is older than its lifetime, a few at a time.
@@ -346,16 +362,19 @@ mod tests {
 
     #[test]
     fn a_full_memory_forgets_what_may_be_done_again_and_refuses_what_may_not() {
-        let mut memory = memory(10 * ENTRY_BYTES);
+        let mut memory = memory(16 * ENTRY_BYTES);
         for id in 0..5 {
             remember(&mut memory, id, Class::Confirmable, at(0)).expect("room");
         }
-        for id in 5..15 {
+        for id in 5..19 {
             remember(&mut memory, id, Class::Kept, at(0)).expect("makes room");
         }
-        assert_eq!(memory.len(), 10);
+        assert_eq!(memory.len(), 16);
         assert_eq!(remember(&mut memory, 99, Class::Kept, at(1)), None);
-        assert!((5..15).all(|id| memory.find(&peer(1), id, 42, at(0)) != Known::New));
+        for id in 100..200 {
+            remember(&mut memory, id, Class::Confirmable, at(1)).expect("an eighth is for others");
+        }
+        assert!((5..19).all(|id| memory.find(&peer(1), id, 42, at(0)) != Known::New));
         assert!(remember(&mut memory, 99, Class::Kept, at(248)).is_some(), "the old ones are over");
     }
 
@@ -433,7 +452,7 @@ mod tests {
 
     #[test]
     fn replies_to_what_was_open_when_it_ran_full_are_kept_and_nothing_new_is_taken() {
-        let mut memory = memory(4 * ENTRY_BYTES);
+        let mut memory = memory(5 * ENTRY_BYTES);
         let open: Vec<_> = (0..4).filter_map(|id| remember(&mut memory, id, Class::Kept, at(0))).collect();
         assert_eq!(open.len(), 4);
         for id in open {

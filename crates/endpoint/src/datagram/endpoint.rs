@@ -202,15 +202,38 @@ impl Endpoint {
             ) => {
                 return self.handle_response(peer, &datagram, now);
             }
-            (MessageType::Confirmable, _) => {
+            (MessageType::Reset, _) => self.counters.malformed += 1,
+            // A code of no class that means anything here: rejected like any such message, and no
+            // answer to the request it claims to answer (RFC 7252 §4.2, §5.7.1).
+            (MessageType::Confirmable | MessageType::NonConfirmable | MessageType::Acknowledgement, _) => {
                 self.counters.malformed += 1;
-                self.outbox.empty(peer, MessageType::Reset, message_id);
-            }
-            (MessageType::NonConfirmable | MessageType::Acknowledgement | MessageType::Reset, _) => {
-                self.counters.malformed += 1;
+                if message_type == MessageType::Confirmable {
+                    self.outbox.empty(peer, MessageType::Reset, message_id);
+                }
+                self.fail_unusable(peer, message_type, message_id, datagram.token, now);
             }
         }
         Received::Nothing
+    }
+
+    /// Something came in place of the response to a request of ours: waiting on would bring more of the
+    /// kind.
+    fn fail_unusable(
+        &mut self,
+        peer: Peer,
+        message_type: MessageType,
+        message_id: u16,
+        token: &[u8],
+        now: Instant,
+    ) {
+        let is_response = |transmission: &super::retransmission::Transmission| {
+            message_type != MessageType::Acknowledgement || transmission.trace.message_id == message_id
+        };
+        if let Some(exchange) = self.live_request(peer, token)
+            && self.transmissions.get(exchange).is_some_and(is_response)
+        {
+            self.fail(exchange, Failure::Unusable, now);
+        }
     }
 
     fn handle_malformed(&mut self, peer: Peer, malformed: &Malformed<'_>, now: Instant) {
@@ -273,10 +296,12 @@ impl Endpoint {
 
     /// Panics when the tables contradict each other. For simulations, after each step.
     pub fn check_invariants(&self) {
-        let under_way = || self.transmissions.iter();
         assert_eq!(self.by_message_id.len(), self.transmissions.len(), "each message under way has its ID");
-        for transmission in under_way() {
+        let (mut in_turn, mut preserved) = (0, 0);
+        for transmission in self.transmissions.iter() {
             assert!(transmission.timer.is_some(), "each message under way has a timer");
+            in_turn += usize::from(transmission.in_turn);
+            preserved += usize::from(transmission.preserved);
         }
         let acknowledgements = self.pending.iter().filter(|pending| pending.is_acknowledged_later());
         assert_eq!(
@@ -284,8 +309,8 @@ impl Endpoint {
             self.transmissions.len() + acknowledgements.count() + self.turns.waiting(),
             "each timer has its message"
         );
-        self.turns.check_invariants(under_way().filter(|transmission| transmission.in_turn).count());
-        self.preserved.check_invariants(under_way().filter(|transmission| transmission.preserved).count());
+        self.turns.check_invariants(in_turn);
+        self.preserved.check_invariants(preserved);
         self.duplicates.check_invariants();
     }
 }

@@ -68,6 +68,19 @@ impl MessageIds {
         Some(message_id)
     }
 
+    /// The same for a response, which must not fail because strangers fill the table: then the peer
+    /// that was new longest ago is forgotten, whose IDs begin at another random place should it come
+    /// back.
+    pub(super) fn take_for_response(&mut self, peer: Peer, lifetime: Duration, now: Instant) -> Option<u16> {
+        if self.spaces.len() >= EndpointParameters::MOST_PEERS
+            && !self.spaces.contains_key(&peer)
+            && let Some((_, oldest)) = self.idle.pop_front()
+        {
+            self.spaces.remove(&oldest);
+        }
+        self.take(peer, lifetime, now)
+    }
+
     /// Whether [`MessageIds::take`] would find one.
     pub(super) fn is_available(&self, peer: &Peer, now: Instant) -> bool {
         match self.spaces.get(peer) {
@@ -150,6 +163,26 @@ mod tests {
         }
         assert!(refused > 0, "the rush is faster than the ID space allows");
         assert!(taken > 130_000, "{taken}");
+    }
+
+    #[test]
+    fn a_full_table_has_room_for_a_response_and_none_for_a_request() {
+        let mut ids = ids();
+        let number = |number: u32| Peer {
+            remote: ([10, 0, (number >> 16) as u8, 1], number as u16).into(),
+            ..peer(1)
+        };
+        for stranger in 0..EndpointParameters::MOST_PEERS as u32 {
+            assert!(ids.take_for_response(number(stranger), LIFETIME, Instant::ZERO).is_some());
+        }
+        let newcomer = number(EndpointParameters::MOST_PEERS as u32);
+        assert_eq!(ids.take(newcomer, LIFETIME, Instant::ZERO), None);
+        assert!(ids.take_for_response(newcomer, LIFETIME, Instant::ZERO).is_some());
+        assert_eq!(
+            (ids.len(), ids.idle.len()),
+            (EndpointParameters::MOST_PEERS, EndpointParameters::MOST_PEERS)
+        );
+        assert!(!ids.spaces.contains_key(&number(0)) && ids.spaces.contains_key(&number(1)));
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl Endpoint {
             }
             Answerable::NonConfirmable => {
                 let lifetime = self.parameters.transmission.non_lifetime();
-                let Some(message_id) = self.message_ids.take(peer, lifetime, now) else {
+                let Some(message_id) = self.message_ids.take_for_response(peer, lifetime, now) else {
                     self.counters.unsendable += 1;
                     return Err(Refused::MessageIds);
                 };
@@ -65,7 +65,7 @@ impl Endpoint {
     /// Errors: [`Refused::Unknown`] when the request was answered before.
     /// Source: RFC 7967 §2.
     pub fn stay_silent(&mut self, exchange: ExchangeId, _now: Instant) -> Result<(), Refused> {
-        self.acknowledge_early(exchange);
+        self.acknowledge(exchange);
         self.pending.remove(exchange).map(drop).ok_or(Refused::Unknown)
     }
 
@@ -165,7 +165,7 @@ impl Endpoint {
         now: Instant,
     ) {
         let lifetime = self.parameters.transmission.non_lifetime();
-        let message_id = self.message_ids.take(peer, lifetime, now);
+        let message_id = self.message_ids.take_for_response(peer, lifetime, now);
         if let (Some(message_id), Some(first)) = (message_id, datagram.first_mut()) {
             *first |= (MessageType::NonConfirmable as u8) << 4;
             write_message_id(datagram, message_id);

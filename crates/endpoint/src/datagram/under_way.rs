@@ -25,7 +25,10 @@ impl Endpoint {
         schedule: Schedule,
         now: Instant,
     ) -> Option<(ExchangeId, u16)> {
-        let message_id = self.message_ids.take(peer, schedule.lifetime, now)?;
+        let message_id = match kind {
+            Kind::Response(_) => self.message_ids.take_for_response(peer, schedule.lifetime, now)?,
+            Kind::Request | Kind::Ping => self.message_ids.take(peer, schedule.lifetime, now)?,
+        };
         let trace = Trace {
             peer,
             message_id,

@@ -1,16 +1,23 @@
 //! A file in the format of `/etc/hosts`.
 
 use std::collections::HashMap;
-use std::fs;
-use std::io;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read as _};
 use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::LookupError;
 
+/// A file that looks unfinished is taken for what it is once nobody has written to it for this long.
+const SETTLED: Duration = Duration::from_secs(1);
+
 /// The file, and its content as of the last look at it.
+///
+/// Whoever writes it anew may be met halfway: what looks unfinished does not replace what is known, and
+/// nor does a file that is gone or cannot be read.
 #[derive(Debug)]
 pub(super) struct HostsFile {
     path: PathBuf,
@@ -19,7 +26,8 @@ pub(super) struct HostsFile {
 
 #[derive(Debug)]
 struct Content {
-    version: Version,
+    /// `None` when it looked unfinished: it is read again next time.
+    version: Option<Version>,
     addresses: HashMap<String, Vec<IpAddr>>,
 }
 
@@ -28,6 +36,18 @@ struct Content {
 struct Version {
     modified: SystemTime,
     length: u64,
+    inode: u64,
+}
+
+impl Version {
+    fn of(metadata: &Metadata) -> io::Result<Self> {
+        Ok(Self { modified: metadata.modified()?, length: metadata.len(), inode: metadata.ino() })
+    }
+
+    fn has_settled(&self) -> bool {
+        // A time to come is as good as long ago: waiting for it would be no help.
+        self.modified.elapsed().map_or(true, |age| age >= SETTLED)
+    }
 }
 
 impl HostsFile {
@@ -38,23 +58,38 @@ impl HostsFile {
     /// The addresses of `name`, in the order of the file.
     pub(super) fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, LookupError> {
         let mut content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
-        let content = self
-            .fresh(&mut content)
-            .map_err(|error| LookupError::Failed(format!("{}: {error}", self.path.display())))?;
-        content.addresses.get(&key(name)).cloned().ok_or(LookupError::NotFound)
+        let failed =
+            |text: &dyn std::fmt::Display| LookupError::Failed(format!("{}: {text}", self.path.display()));
+        let refreshed = self.refresh(&mut content);
+        let known = content.as_ref().and_then(|content| content.addresses.get(&key(name)));
+        match (known, refreshed) {
+            (Some(addresses), _) => Ok(addresses.clone()),
+            (None, Ok(true)) => Err(LookupError::NotFound),
+            // The name may be in what is still to come.
+            (None, Ok(false)) => Err(failed(&"it looks unfinished")),
+            (None, Err(error)) => Err(failed(&error)),
+        }
     }
 
-    fn fresh<'c>(&self, content: &'c mut Option<Content>) -> io::Result<&'c Content> {
-        // Asked before it is read: a change in between is seen next time.
-        let metadata = fs::metadata(&self.path)?;
-        let version = Version { modified: metadata.modified()?, length: metadata.len() };
-        let content = match content.take() {
-            Some(known) if known.version == version => content.insert(known),
-            Some(_) | None => {
-                content.insert(Content { version, addresses: parse_hosts(&fs::read_to_string(&self.path)?) })
-            }
-        };
-        Ok(content)
+    /// Reads the file if it has changed; says whether what is known now is all of it.
+    fn refresh(&self, content: &mut Option<Content>) -> io::Result<bool> {
+        let known = content.as_ref().and_then(|content| content.version.as_ref());
+        if let Some(known) = known
+            && Version::of(&fs::metadata(&self.path)?)? == *known
+        {
+            return Ok(true);
+        }
+        let mut file = File::open(&self.path)?;
+        let before = Version::of(&file.metadata()?)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let after = Version::of(&file.metadata()?)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let whole = before == after && (text.ends_with('\n') || after.has_settled());
+        if whole || content.as_ref().is_none_or(|content| content.version.is_none()) {
+            *content = Some(Content { version: whole.then_some(after), addresses: parse_hosts(&text) });
+        }
+        Ok(whole)
     }
 }
 

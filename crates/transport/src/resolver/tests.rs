@@ -81,10 +81,56 @@ async fn reads_a_hosts_file_again_when_it_has_changed() -> Outcome {
     // As long as before: only its time tells.
     fs::write(&file.0, "192.0.2.2 origin\n")?;
     let later = fs::metadata(&file.0)?.modified()? + Duration::from_secs(1);
-    fs::File::options().write(true).open(&file.0)?.set_modified(later)?;
+    File::options().write(true).open(&file.0)?.set_modified(later)?;
     assert_eq!(addresses(&mut resolver, "origin").await?, list(&["192.0.2.2"]));
 
+    // Replaced by another, as an editor does.
+    let replacement = Scratch::with("192.0.2.3 origin\n")?;
+    fs::rename(&replacement.0, &file.0)?;
+    assert_eq!(addresses(&mut resolver, "origin").await?, list(&["192.0.2.3"]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_hosts_file_met_halfway_leaves_the_last_one_in_place() -> Outcome {
+    let file = Scratch::with("192.0.2.1 origin\n192.0.2.2 other\n")?;
+    let mut resolver = file.resolver()?;
+    assert_eq!(addresses(&mut resolver, "origin").await?, list(&["192.0.2.1"]));
+    for halfway in ["", "192.0.2.9 orig", "192.0.2.9 origin\n192.0.2"] {
+        fs::write(&file.0, halfway)?;
+        assert_eq!(addresses(&mut resolver, "origin").await?, list(&["192.0.2.1"]), "{halfway:?}");
+        assert_eq!(addresses(&mut resolver, "other").await?, list(&["192.0.2.2"]), "{halfway:?}");
+        let failed = addresses(&mut resolver, "new").await?;
+        assert!(matches!(failed, Err(LookupError::Failed(_))), "it may be in what is to come: {failed:?}");
+    }
+    // Nobody has written for a while: then it is meant like that.
+    let before = fs::metadata(&file.0)?.modified()? - Duration::from_secs(5);
+    File::options().write(true).open(&file.0)?.set_modified(before)?;
+    assert_eq!(addresses(&mut resolver, "origin").await?, list(&["192.0.2.9"]));
+    assert_eq!(addresses(&mut resolver, "other").await?, Err(LookupError::NotFound));
+
     fs::remove_file(&file.0)?;
+    assert_eq!(addresses(&mut resolver, "origin").await?, list(&["192.0.2.9"]));
+    let failed = addresses(&mut resolver, "new").await?;
+    assert!(matches!(failed, Err(LookupError::Failed(_))), "nobody can tell: {failed:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_hosts_file_met_halfway_at_first_tells_what_it_has() -> Outcome {
+    let file = Scratch::with("192.0.2.1 origin\n192.0.2.2 oth")?;
+    let mut resolver = file.resolver()?;
+    assert_eq!(addresses(&mut resolver, "origin").await?, list(&["192.0.2.1"]));
+    let failed = addresses(&mut resolver, "other").await?;
+    assert!(matches!(failed, Err(LookupError::Failed(_))), "not yet known: {failed:?}");
+    fs::write(&file.0, "192.0.2.1 origin\n192.0.2.2 other\n")?;
+    assert_eq!(addresses(&mut resolver, "other").await?, list(&["192.0.2.2"]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_hosts_file_that_is_not_there_says_nothing_of_names() -> Outcome {
+    let mut resolver = Scratch::new().resolver()?;
     let failed = addresses(&mut resolver, "origin").await?;
     assert!(matches!(failed, Err(LookupError::Failed(_))), "{failed:?}");
     Ok(())
@@ -125,7 +171,10 @@ async fn refuses_a_look_up_when_all_threads_work_and_the_queue_is_full() -> Outc
     // One in the queue and, if it was quick, one in the thread.
     assert!((1..=2).contains(&accepted), "{accepted} accepted");
     release(&fifo.0)?;
-    assert_eq!(finished(&mut resolver).await?, Finished { id: 0, addresses: list(&["192.0.2.1"]) });
+    assert_eq!(
+        finished(&mut resolver).await?,
+        Finished { id: 0, addresses: list(&["192.0.2.1"]), ttl: None }
+    );
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! ICMP errors about datagrams we sent, as the socket's error queue tells them.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use crate::control;
 use crate::envelope::Arrival;
@@ -18,6 +18,9 @@ pub(super) const QUOTE_SIZE: usize = 64;
 pub struct IcmpError {
     /// Where the datagram went, with its port.
     pub destination: SocketAddr,
+    /// The address of ours that it had left from; `None` unless the socket is bound to a wildcard
+    /// address, since any other socket knows.
+    pub local: Option<IpAddr>,
     /// What the network says.
     pub code: IcmpCode,
     quote: [u8; QUOTE_SIZE],
@@ -45,7 +48,8 @@ impl IcmpError {
         let mut quote = [0; QUOTE_SIZE];
         let quoted = payload.len().min(QUOTE_SIZE);
         quote.get_mut(..quoted)?.copy_from_slice(payload.get(..quoted)?);
-        Some(Self { destination, code, quote, quoted: quoted as u8 })
+        let local = control::concerned(arrival.control());
+        Some(Self { destination, local, code, quote, quoted: quoted as u8 })
     }
 }
 
@@ -53,6 +57,7 @@ impl fmt::Debug for IcmpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IcmpError")
             .field("destination", &self.destination)
+            .field("local", &self.local)
             .field("code", &self.code)
             .field("payload", &self.payload())
             .finish()

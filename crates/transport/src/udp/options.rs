@@ -1,7 +1,7 @@
 //! What a socket is made with, and how that is told to the kernel.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -38,6 +38,13 @@ impl Default for Options {
 }
 
 impl Options {
+    /// How many bytes of receive buffer the system grants, found out with a socket that is closed again.
+    ///
+    /// Errors: there is no socket to be had on loopback.
+    pub fn granted_receive_buffer(&self) -> io::Result<usize> {
+        granted(&self.open(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?)
+    }
+
     /// Makes a socket and binds it to `address`.
     pub(super) fn open(&self, address: SocketAddr) -> io::Result<Socket> {
         let wildcard = address.ip().is_unspecified();
@@ -49,9 +56,14 @@ impl Options {
             socket.set_only_v6(!dual_stack)?;
             set_options_v6(socket.as_fd(), wildcard && self.destinations)?;
         }
+        if !self.destinations {
+            // Nobody here could tell what was sent to a group that some other program has joined.
+            refuse_groups(socket.as_fd(), address.is_ipv4())?;
+        }
         if address.is_ipv4() || dual_stack {
-            // Packet information of IPv4 datagrams comes by the IPv6 option on a dual-stack socket.
-            set_options_v4(socket.as_fd(), wildcard && !dual_stack && self.destinations)?;
+            // On a dual-stack socket the IPv6 option tells where an IPv4 datagram went to as well, but
+            // not whether that was a broadcast.
+            set_options_v4(socket.as_fd(), wildcard && self.destinations)?;
         }
         if self.reuse_port {
             socket.set_reuse_port(true)?;
@@ -62,6 +74,11 @@ impl Options {
         socket.bind(&address.into())?;
         Ok(socket)
     }
+}
+
+/// The kernel doubles what it is asked for, to pay for its own structures, and tells that.
+pub(super) fn granted(socket: &Socket) -> io::Result<usize> {
+    Ok(socket.recv_buffer_size()? / 2)
 }
 
 fn set_options_v4(socket: BorrowedFd<'_>, packet_information: bool) -> io::Result<()> {
@@ -84,6 +101,14 @@ fn set_options_v6(socket: BorrowedFd<'_>, packet_information: bool) -> io::Resul
         syscalls::set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
     }
     Ok(())
+}
+
+fn refuse_groups(socket: BorrowedFd<'_>, v4: bool) -> io::Result<()> {
+    let (level, option) = match v4 {
+        true => (libc::IPPROTO_IP, libc::IP_MULTICAST_ALL),
+        false => (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_ALL),
+    };
+    syscalls::set_option(socket, level, option, 0)
 }
 
 fn set_buffer(socket: &Socket, forced: i32, capped: i32, size: usize) -> io::Result<()> {

@@ -79,8 +79,11 @@ impl fmt::Debug for ReceiveBatch {
 pub struct Received<'b> {
     /// The sender: IPv4 unmapped, no flow label, a scope id only on link-local addresses.
     pub from: SocketAddr,
-    /// The local address it was sent to, a multicast group included; `None` unless the socket is
-    /// bound to a wildcard address, since any other socket knows.
+    /// The local address it was sent to; `None` unless the socket is bound to a wildcard address,
+    /// since any other socket knows.
+    ///
+    /// It may be a multicast group, and is 255.255.255.255 for a broadcast of any kind: nobody was
+    /// asked in particular (RFC 7252 §8.1).
     pub to: Option<IpAddr>,
     /// Its payload, or the first [`SLOT_SIZE`] bytes of it.
     pub datagram: &'b [u8],

@@ -28,6 +28,7 @@ pub struct SendBatch {
 #[derive(Debug)]
 struct Outgoing {
     to: SocketAddr,
+    /// As it was given.
     from: Option<IpAddr>,
     end: usize,
 }
@@ -54,9 +55,7 @@ impl SendBatch {
     /// a group, which nothing can be sent from.
     /// Shape:  a full batch takes it all the same and grows; ask [`is_full`](Self::is_full) before.
     pub fn push(&mut self, to: SocketAddr, from: Option<IpAddr>, datagram: &[u8]) {
-        let unusable = |from: &IpAddr| from.is_multicast() || *from == IpAddr::V4(Ipv4Addr::BROADCAST);
         self.bytes.extend_from_slice(datagram);
-        let from = from.filter(|from| !unusable(from));
         self.outgoing.push(Outgoing { to, from, end: self.bytes.len() });
     }
 
@@ -97,7 +96,7 @@ impl SendBatch {
                 length: outgoing.end - start,
             };
             envelope.name_length = sockaddr::encode(outgoing.to, family, &mut envelope.name);
-            if let Some(from) = outgoing.from.filter(|_| wildcard) {
+            if let Some(from) = outgoing.from.filter(|from| wildcard && !is_group(*from)) {
                 let scope = match outgoing.to {
                     SocketAddr::V6(to) => to.scope_id(),
                     SocketAddr::V4(_) => 0,
@@ -122,7 +121,7 @@ impl SendBatch {
         let outgoing = self.outgoing.get(self.next)?;
         let quote = self.bytes.get(self.start()..outgoing.end).unwrap_or_default();
         let quote = quote.get(..QUOTE_SIZE).unwrap_or(quote).into();
-        let failure = SendFailure { index: self.next, to: outgoing.to, quote, error };
+        let failure = SendFailure { index: self.next, to: outgoing.to, from: outgoing.from, quote, error };
         self.advance(1);
         Some(failure)
     }
@@ -130,6 +129,11 @@ impl SendBatch {
     fn start(&self) -> usize {
         self.next.checked_sub(1).and_then(|before| self.outgoing.get(before)).map_or(0, |before| before.end)
     }
+}
+
+/// Whether nothing can be sent from there: to leave it to the kernel is right then.
+fn is_group(address: IpAddr) -> bool {
+    address.is_multicast() || address == IpAddr::V4(Ipv4Addr::BROADCAST)
 }
 
 /// How far a send came.
@@ -151,6 +155,8 @@ pub struct SendFailure {
     pub index: usize,
     /// Where it was to go.
     pub to: SocketAddr,
+    /// Where it was to leave from, as it was pushed.
+    pub from: Option<IpAddr>,
     /// How it began, up to 64 bytes.
     pub quote: Box<[u8]>,
     /// Why: an error of the operating system.

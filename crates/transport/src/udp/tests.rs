@@ -158,6 +158,81 @@ async fn an_ipv6_socket_takes_ipv4_only_when_told() -> Outcome {
     Ok(())
 }
 
+/// Joins `group` on loopback and sends to it from there; `None` where loopback has no route to groups,
+/// as it has none by default over IPv6.
+fn to_group(group: SocketAddr) -> Result<Option<StdSocket>, Box<dyn std::error::Error>> {
+    let member = match group {
+        SocketAddr::V4(group) => {
+            let member = StdSocket::bind(V4)?;
+            member.join_multicast_v4(group.ip(), &Ipv4Addr::LOCALHOST)?;
+            let socket = socket2::SockRef::from(&member);
+            socket.set_multicast_if_v4(&Ipv4Addr::LOCALHOST)?;
+            member
+        }
+        SocketAddr::V6(group) => {
+            let member = StdSocket::bind(V6)?;
+            member.join_multicast_v6(group.ip(), LOOPBACK_INDEX)?;
+            socket2::SockRef::from(&member).set_multicast_if_v6(LOOPBACK_INDEX)?;
+            member
+        }
+    };
+    match member.send_to(b"all", group) {
+        Err(error) if error.kind() == io::ErrorKind::NetworkUnreachable && group.is_ipv6() => {
+            println!("skipped: loopback has no route to {group}");
+            Ok(None)
+        }
+        sent => Ok(sent.map(|_| Some(member))?),
+    }
+}
+
+/// The loopback interface is the first of its network namespace.
+const LOOPBACK_INDEX: u32 = 1;
+
+#[tokio::test]
+async fn a_datagram_to_a_group_names_the_group() -> Outcome {
+    for (socket, group) in [(bind(ANY_V4)?, "224.0.1.187"), (bind(ANY_V6)?, "ff01::fd")] {
+        let group = group.parse()?;
+        let Some(_member) = to_group(at(group, &socket))? else { continue };
+        let mut batch = ReceiveBatch::new();
+        assert_eq!(receive(&socket, &mut batch).await?, 1);
+        let to: Vec<_> = batch.iter().map(|received| received.to).collect();
+        assert_eq!(to, [Some(group)]);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_broadcast_of_any_kind_is_told_as_one() -> Outcome {
+    let client = peer(V4)?;
+    client.set_broadcast(true)?;
+    // The broadcast address of loopback's own network, 127.0.0.0/8.
+    let broadcast: IpAddr = "127.255.255.255".parse()?;
+    for socket in [bind(ANY_V4)?, bind_dual()?] {
+        client.send_to(b"all", at(broadcast, &socket))?;
+        client.send_to(b"one", at(V4.ip(), &socket))?;
+        let (mut batch, mut to) = (ReceiveBatch::new(), Vec::new());
+        while to.len() < 2 {
+            receive(&socket, &mut batch).await?;
+            to.extend(batch.iter().map(|received| received.to));
+        }
+        assert_eq!(to, [Some(Ipv4Addr::BROADCAST.into()), Some(V4.ip())]);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_socket_that_tells_no_destinations_hears_no_groups() -> Outcome {
+    for (any, one, group) in [(ANY_V4, V4, "224.0.1.187"), (ANY_V6, V6, "ff01::fd")] {
+        let socket = UdpSocket::bind(any, &Options { destinations: false, ..Options::default() })?;
+        let Some(_member) = to_group(at(group.parse::<IpAddr>()?, &socket))? else { continue };
+        peer(one)?.send_to(b"one", at(one.ip(), &socket))?;
+        let mut batch = ReceiveBatch::new();
+        assert_eq!(receive(&socket, &mut batch).await?, 1, "what was sent to the group came first");
+        assert_eq!(batch.iter().next().expect("one datagram").datagram, b"one");
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_group_or_broadcast_address_is_no_source() -> Outcome {
     let server = bind(ANY_V4)?;
@@ -180,6 +255,8 @@ async fn reports_a_dead_port(socket: &UdpSocket, dead: SocketAddr) -> Outcome {
     let errors = receive_errors(socket, 1).await?;
     let [error] = errors.as_slice() else { panic!("one error: {errors:?}") };
     assert_eq!(error.destination, dead);
+    let wildcard = socket.local_addr().ip().is_unspecified();
+    assert_eq!(error.local, wildcard.then_some(dead.ip()), "it had left from the address it went to");
     assert_eq!(error.code, IcmpCode::Unreachable(Unreachable::Port));
     assert_eq!(error.payload(), &datagram[..64]);
     assert!(is_quiet(socket).await, "no error is left to wake for");
@@ -213,6 +290,54 @@ async fn an_error_about_one_peer_costs_no_other_its_datagram() -> Outcome {
     let errors = receive_errors(&socket, 2).await?;
     assert_eq!(errors.iter().map(IcmpError::payload).collect::<Vec<_>>(), [b"1", b"3"]);
     assert!(is_quiet(&socket).await);
+    Ok(())
+}
+
+/// What is dead answers each datagram with an error, which the kernel lets the next send or receive
+/// fail with, to whomever that is.
+async fn loses_nothing_beside_a_dead_peer(address: SocketAddr, dead: SocketAddr) -> Outcome {
+    const ROUNDS: u32 = 500;
+    let socket = bind(address)?;
+    let alive = peer(SocketAddr::new(dead.ip(), 0))?;
+    let to = alive.local_addr()?;
+    let (mut incoming, mut errors) = (ReceiveBatch::new(), Vec::new());
+    let mut told = 0;
+    for round in 0..ROUNDS {
+        let bytes = round.to_be_bytes();
+        match round % 3 {
+            0 => send(&socket, &[(dead, None, b"x"), (to, None, &bytes), (dead, None, b"x")]),
+            1 => {
+                send(&socket, &[(dead, None, b"x")]);
+                send(&socket, &[(to, None, &bytes)]);
+                send(&socket, &[(dead, None, b"x")]);
+            }
+            _ => send(&socket, &[(dead, None, b"x"), (dead, None, b"x"), (to, None, &bytes)]),
+        }
+        let mut buffer = [0; 8];
+        assert_eq!(alive.recv_from(&mut buffer)?, (4, at(dead.ip(), &socket)));
+        assert_eq!(buffer[..4], bytes, "in order and without a gap");
+        alive.send_to(&bytes, at(dead.ip(), &socket))?;
+        loop {
+            ready(&socket).await?;
+            // Errors are taken each time: while some wait, it is ready without asking the runtime.
+            socket.receive_errors(&mut errors);
+            if socket.receive(&mut incoming)? > 0 {
+                break;
+            }
+        }
+        assert_eq!(incoming.iter().map(|received| received.datagram).collect::<Vec<_>>(), [bytes]);
+        socket.receive_errors(&mut errors);
+        told += errors.drain(..).inspect(|error| assert_eq!(error.destination, dead)).count();
+    }
+    assert_eq!(told as u32, 2 * ROUNDS, "each error is told, and none twice");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_dead_peer_costs_a_live_one_nothing() -> Outcome {
+    for (address, dead) in [(V4, DEAD_V4), (V6, DEAD_V6), (ANY_V4, DEAD_V4), (ANY_V6, DEAD_V6)] {
+        loses_nothing_beside_a_dead_peer(address, dead).await?;
+    }
     Ok(())
 }
 
@@ -338,8 +463,9 @@ async fn sockets_share_a_port_only_when_both_want_to() -> Outcome {
 
 #[tokio::test]
 async fn tells_the_buffer_it_was_granted() -> Outcome {
-    let socket = UdpSocket::bind(V4, &Options { receive_buffer: 65_536, ..Options::default() })?;
-    assert_eq!(socket.granted_receive_buffer(), 65_536);
+    let options = Options { receive_buffer: 65_536, ..Options::default() };
+    assert_eq!(UdpSocket::bind(V4, &options)?.granted_receive_buffer(), 65_536);
+    assert_eq!(options.granted_receive_buffer()?, 65_536);
     Ok(())
 }
 

@@ -1,0 +1,115 @@
+//! A forward record says what left and when, as it was on the wire.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use coapway_endpoint::{EndpointParameters, Local, Seed};
+use coapway_message::{Code, Content, Datagram, MessageType, OptionNumber, Options, OptionsWriter, datagram};
+use coapway_proxy::{
+    Event, Input, Limits, Listening, Output, Parameters, Proxy, Record, SocketRole, UpstreamParameters,
+};
+use coapway_relay::Forward;
+use coapway_time::Instant;
+
+/// What came out of the proxy.
+#[derive(Default)]
+struct Out {
+    to_client: Vec<Vec<u8>>,
+    to_origin: Vec<(Instant, Vec<u8>)>,
+    records: Vec<Record>,
+    wake: Option<Instant>,
+}
+
+fn proxy() -> Proxy {
+    let parameters = Parameters {
+        downstream: EndpointParameters::default(),
+        upstreams: vec![UpstreamParameters::default()],
+        relay: coapway_relay::Parameters { forward: Forward::Open, ..coapway_relay::Parameters::default() },
+        answer_within: None,
+        limits: Limits::default(),
+    };
+    Proxy::new(parameters, Listening { events: false, records: true }, Seed::from_number(1))
+}
+
+fn give(proxy: &mut Proxy, role: SocketRole, from: u16, bytes: &[u8], now: Instant) {
+    let local = Local { socket: role.socket(), address: None };
+    let remote = SocketAddr::from((Ipv4Addr::LOCALHOST, from));
+    proxy.handle_input(Input::Datagram { local, remote, bytes, truncated: false }, now);
+}
+
+fn drain(proxy: &mut Proxy, out: &mut Out, now: Instant) {
+    loop {
+        match proxy.poll_output() {
+            Output::Transmit(transmit) => match SocketRole::of(transmit.peer.local.socket) {
+                SocketRole::Listener(_) => out.to_client.push(transmit.datagram.to_vec()),
+                SocketRole::Upstream { .. } => out.to_origin.push((now, transmit.datagram.to_vec())),
+            },
+            Output::Event(Event::Forwarded(record)) => out.records.push(*record),
+            Output::Event(_) | Output::LookUp { .. } => {}
+            Output::Wait { until } => {
+                out.wake = until;
+                return;
+            }
+        }
+    }
+}
+
+fn request() -> Vec<u8> {
+    let (mut options, mut bytes) = (Vec::new(), Vec::new());
+    let mut writer = OptionsWriter::new(&mut options);
+    writer.push(OptionNumber::PROXY_URI, b"coap://127.0.0.1:5700/door/1?key=secret");
+    let content = Content { code: Code::GET, options: writer.finish(), payload: &[] };
+    datagram::encode(&mut bytes, MessageType::Confirmable, 0x1234, b"\xA1\xB2", &content);
+    bytes
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn a_record_agrees_with_what_left() {
+    let (mut proxy, mut out) = (proxy(), Out::default());
+    give(&mut proxy, SocketRole::Listener(0), 40_000, &request(), Instant::ZERO);
+    drain(&mut proxy, &mut out, Instant::ZERO);
+    let mut now = Instant::ZERO;
+    while out.to_origin.len() < 3 {
+        now = out.wake.expect("the next copy is due");
+        proxy.handle_input(Input::Wake, now);
+        drain(&mut proxy, &mut out, now);
+    }
+    now += Duration::from_millis(30);
+    let left = out.to_origin[0].1.clone();
+    let left = Datagram::parse(&left).expect("valid");
+    let content = Content { code: Code::CONTENT, options: Options::NONE, payload: b"shut" };
+    let mut answer = Vec::new();
+    datagram::encode(&mut answer, MessageType::Acknowledgement, left.message_id, left.token, &content);
+    give(&mut proxy, SocketRole::Upstream { ipv6: false, number: 0 }, 5700, &answer, now);
+    drain(&mut proxy, &mut out, now);
+
+    let [record] = &out.records[..] else { panic!("{} records", out.records.len()) };
+    let mut line = Vec::new();
+    record.write_json(&mut line, "2026-01-01T00:00:00.000000Z", None, None);
+    let line = String::from_utf8(line).expect("JSON is UTF-8");
+    let copies: Vec<_> = record.traces.iter().flat_map(|trace| trace.copies.iter()).collect();
+    assert_eq!(
+        copies.iter().map(|copy| copy.sent).collect::<Vec<_>>(),
+        out.to_origin.iter().map(|(at, _)| *at).collect::<Vec<_>>()
+    );
+    for part in [
+        "\"client_token\":\"a1b2\"".to_owned(),
+        format!("\"upstream_token\":\"{}\"", hex(left.token)),
+        "\"client_mid\":4660".to_owned(),
+        format!("\"mid\":{}", left.message_id),
+        "\"retries\":2".to_owned(),
+        "\"kind\":\"retransmission\"".to_owned(),
+        "\"answer_kind\":\"piggybacked\"".to_owned(),
+        "\"early_ack_ms\":500.".to_owned(),
+        "\"code\":\"2.05\"".to_owned(),
+        "\"cause\":\"ok\"".to_owned(),
+        "\"path\":\"/door/1\"".to_owned(),
+    ] {
+        assert!(line.contains(&part), "{part} is not in {line}");
+    }
+    assert!(!line.contains("secret"), "{line}");
+}

@@ -1,0 +1,266 @@
+//! Addresses, bursts, floods and strangers, at the edge where the system's sockets begin.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use coapway_interop::clock::now;
+use coapway_interop::coapway::{Launch, Proxy};
+use coapway_interop::datagram::{BAD_GATEWAY, CONTENT, Datagram, EMPTY, GET, Kind, option};
+use coapway_interop::peers::tell;
+use coapway_interop::process::{Family, free_port};
+use coapway_interop::raw::{RawClient, RawOrigin, Reply};
+
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long it is listened for what must not come.
+const QUIET: Duration = Duration::from_millis(400);
+/// What two busy cores may add to a time.
+const SLACK: Duration = Duration::from_millis(300);
+/// One further copy of a separate response soon.
+const SETTINGS: [&str; 3] =
+    ["downstream.ack_timeout=300ms", "downstream.early_ack_after=100ms", "upstream.max_wait=3s"];
+
+const SECOND_LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+
+/// `slow` is answered separately after 300 ms, `bad` with a Reset, anything else at once.
+fn answer(request: &Datagram) -> Vec<Reply> {
+    let content = |kind, message_id| Datagram::new(kind, CONTENT, message_id, &request.token).payload("here");
+    match request.values(option::URI_PATH).first() {
+        Some(&b"slow") => vec![
+            Reply::now(&Datagram::empty(Kind::Acknowledgement, request.message_id)),
+            Reply::later(Duration::from_millis(300), &content(Kind::NonConfirmable, 0x4711)),
+        ],
+        Some(&b"bad") => vec![Reply::now(&Datagram::empty(Kind::Reset, request.message_id))],
+        Some(_) | None => vec![Reply::now(&request.piggybacked(CONTENT).payload("here"))],
+    }
+}
+
+#[test]
+fn everything_leaves_from_the_address_that_was_asked() {
+    let origin = RawOrigin::start(Family::V4, answer);
+    let dead_end = Family::V4.address(free_port());
+    for wildcard in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)] {
+        let families: &[Family] = if wildcard.is_ipv6() { &Family::ALL } else { &[Family::V4] };
+        let start = |origin: SocketAddr| {
+            let port = free_port();
+            let pinged: Vec<_> = families.iter().map(|family| family.address(port)).collect();
+            Launch::reverse(origin).set(&SETTINGS).listen(SocketAddr::new(wildcard, port), &pinged).start()
+        };
+        let (proxy, leads_nowhere) = (start(origin.address()), start(dead_end));
+        thread::scope(|scope| {
+            for asked in families.iter().map(|family| family.loopback()).chain([SECOND_LOOPBACK]) {
+                let (proxy, leads_nowhere) = (&proxy, &leads_nowhere);
+                scope.spawn(move || {
+                    let client = RawClient::new(SocketAddr::new(asked, proxy.port()));
+                    leaves_from_where_it_was_asked(&client);
+                    let client = RawClient::new(SocketAddr::new(asked, leads_nowhere.port()));
+                    let request = RawClient::reverse_request(Kind::Confirmable, GET, "x");
+                    let answer = client.settle(&request, PATIENCE).answer;
+                    assert_eq!((answer.kind, answer.code), (Kind::Acknowledgement, BAD_GATEWAY));
+                });
+            }
+        });
+    }
+}
+
+/// The client panics at a datagram from any other address than the one it asks.
+fn leaves_from_where_it_was_asked(client: &RawClient) {
+    let next = || client.receive(now() + PATIENCE).expect("an answer").message().clone();
+    let request = RawClient::reverse_request(Kind::Confirmable, GET, "x");
+    assert_eq!(client.settle(&request, PATIENCE).answer.code, CONTENT);
+    let request = RawClient::reverse_request(Kind::NonConfirmable, GET, "x");
+    assert_eq!(client.settle(&request, PATIENCE).answer.kind, Kind::NonConfirmable);
+    let request = RawClient::reverse_request(Kind::Confirmable, GET, "bad");
+    assert_eq!(client.settle(&request, PATIENCE).answer.code, BAD_GATEWAY);
+
+    // The empty Acknowledgement, a separate response, and its retransmission.
+    let slow = RawClient::reverse_request(Kind::Confirmable, GET, "slow");
+    client.send(&slow);
+    assert_eq!(next(), Datagram::empty(Kind::Acknowledgement, slow.message_id));
+    let response = next();
+    assert_eq!((response.kind, response.code), (Kind::Confirmable, CONTENT));
+    assert_eq!(next(), response, "its retransmission");
+    client.send(&Datagram::empty(Kind::Acknowledgement, response.message_id));
+
+    client.send(&Datagram::empty(Kind::Confirmable, 0x0b0b));
+    assert_eq!(next(), Datagram::empty(Kind::Reset, 0x0b0b));
+    // An option that ends past the end of the datagram.
+    client.send_bytes(&[0x40, 0x01, 0x0c, 0x0c, 0xb9, 0x01]);
+    assert_eq!(next(), Datagram::empty(Kind::Reset, 0x0c0c));
+    assert_eq!(client.receive(now() + QUIET).map(|more| more.bytes), None);
+}
+
+/// RFC 7252 §8.1: whoever asks everybody gets no Acknowledgement, no Reset and no error.
+#[test]
+fn who_asks_everybody_hears_nothing() {
+    let origin = RawOrigin::start(Family::V4, answer);
+    let port = free_port();
+    let listen = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port);
+    let proxy =
+        Launch::reverse(origin.address()).set(&SETTINGS).listen(listen, &[Family::V4.address(port)]).start();
+    let group = Ipv4Addr::new(224, 0, 1, 187);
+    let member = UdpSocket::bind("127.0.0.1:0").expect("loopback has a port");
+    member.join_multicast_v4(&group, &Ipv4Addr::LOCALHOST).expect("loopback has groups");
+    let client = UdpSocket::bind("127.0.0.1:0").expect("loopback has a port");
+    client.set_broadcast(true).expect("a socket option");
+    let request = |kind| RawClient::reverse_request(kind, GET, "x").encode();
+    for to in [group, Ipv4Addr::new(127, 255, 255, 255)] {
+        for bytes in [
+            request(Kind::Confirmable),
+            request(Kind::NonConfirmable),
+            Datagram::empty(Kind::Confirmable, 0x1234).encode(),
+            Datagram::new(Kind::Confirmable, CONTENT, 0x1235, b"unknown").encode(),
+            vec![0x40, 0x01, 0x12, 0x36, 0xb9, 0x01],
+        ] {
+            client.send_to(&bytes, (to, port)).expect("loopback takes it");
+        }
+    }
+    client.set_read_timeout(Some(QUIET)).expect("not zero");
+    let mut buffer = [0; 64];
+    let heard = client.recv(&mut buffer).map(|length| buffer[..length].to_vec());
+    assert!(heard.is_err(), "{heard:02x?}");
+    assert_eq!(origin.requests(), []);
+    client.send_to(&request(Kind::Confirmable), (Ipv4Addr::LOCALHOST, port)).expect("loopback takes it");
+    client.recv(&mut buffer).expect("who asks one is answered");
+    let counted = counted(&proxy.stop(), "clients");
+    assert_eq!(counted.of("group"), 10, "{counted:?}");
+}
+
+/// All are there before the first is read.
+#[test]
+fn a_thousand_clients_at_once_are_all_answered() {
+    const CLIENTS: u16 = 1024;
+    let origin = RawOrigin::start(Family::V4, answer);
+    let proxy = Proxy::reverse(origin.address(), &["upstream.nstart=64", "upstream.max_wait=10s"]);
+    let clients: Vec<_> = (0..CLIENTS).map(|_| RawClient::new(proxy.address(Family::V4))).collect();
+    proxy.process().signal("STOP");
+    let requests: Vec<_> = clients
+        .iter()
+        .map(|client| {
+            let request = RawClient::reverse_request(Kind::Confirmable, GET, "x");
+            client.send(&request);
+            request
+        })
+        .collect();
+    proxy.process().signal("CONT");
+    let limit = now() + PATIENCE;
+    let mut slowest = Duration::ZERO;
+    for (client, request) in clients.iter().zip(&requests) {
+        let answers = || std::iter::from_fn(|| client.receive(limit));
+        let answer = answers().find(|one| one.message().code != EMPTY).expect("an answer");
+        assert_eq!((answer.message().code, &answer.message().token), (CONTENT, &request.token));
+        slowest = slowest.max(answer.at + PATIENCE - limit);
+    }
+    let mut copies: Vec<_> = origin.requests().iter().map(|request| request.token.clone()).collect();
+    assert_eq!(copies.len(), usize::from(CLIENTS), "one copy of each");
+    copies.sort();
+    copies.dedup();
+    assert_eq!(copies.len(), usize::from(CLIENTS));
+    tell(&format!("{CLIENTS} clients at once: all answered after {slowest:.1?}\n"));
+}
+
+/// What does not concern a listener that is flooded goes on: other listeners, and timers.
+#[test]
+fn a_flood_at_one_listener_holds_up_no_other() {
+    let origin = RawOrigin::start(Family::V4, answer);
+    let proxy = Proxy::reverse(origin.address(), &SETTINGS);
+    let flooded = proxy.address(Family::V4);
+    let over = AtomicBool::new(false);
+    let (mut times, mut sent, mut took) = (Vec::new(), 0_u64, Duration::ZERO);
+    thread::scope(|scope| {
+        let flood = scope.spawn(|| {
+            let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has a port");
+            let noise: [&[u8]; 3] =
+                [b"\x00", b"\x60\x45\x12\x34", b"\x58\x45\x12\x34\x01\x02\x03\x04\x05\x06\x07\x08"];
+            let began = now();
+            let mut sent = 0_u64;
+            while !over.load(Ordering::Relaxed) {
+                for bytes in noise {
+                    sent += u64::from(socket.send_to(bytes, flooded).is_ok());
+                }
+            }
+            (sent, began.elapsed())
+        });
+        let client = RawClient::new(proxy.address(Family::V6));
+        let until = now() + Duration::from_secs(3);
+        while now() < until {
+            let request = RawClient::reverse_request(Kind::Confirmable, GET, "x");
+            times.push(client.settle(&request, PATIENCE).after);
+        }
+        // Timers: the empty Acknowledgement after 100 ms.
+        let request = RawClient::reverse_request(Kind::Confirmable, GET, "slow");
+        let settled = client.settle(&request, PATIENCE);
+        let acknowledged = settled.empty_acknowledgement.expect("it is slow");
+        assert!(acknowledged < Duration::from_millis(100) + SLACK, "{acknowledged:?}");
+        over.store(true, Ordering::Relaxed);
+        (sent, took) = flood.join().expect("the flood does not panic");
+    });
+    times.sort();
+    let (median, high) = (times[times.len() / 2], times[times.len() * 99 / 100]);
+    let rate = sent as f64 / took.as_secs_f64();
+    tell(&format!(
+        "{rate:.0} datagrams/s of noise at one listener, {} requests at another: median {median:.1?}, 99 % {high:.1?}, \
+         longest {:.1?}\n",
+        times.len(),
+        times[times.len() - 1],
+    ));
+    assert!(high < SLACK, "99 % within {high:?}");
+}
+
+#[test]
+fn strangers_are_told_once_and_counted_exactly() {
+    const FORGED: usize = 300;
+    let origin = RawOrigin::start(Family::V4, answer);
+    let proxy = Proxy::reverse(origin.address(), &SETTINGS);
+    let client = RawClient::new(proxy.address(Family::V4));
+    let paced = |number: usize| {
+        // In step with the proxy, so that no buffer overflows and the count is exact.
+        if number.is_multiple_of(100) {
+            client.send(&Datagram::empty(Kind::Confirmable, number as u16));
+            client.receive(now() + PATIENCE).expect("a pong");
+        }
+    };
+    for number in 0..FORGED {
+        let message_id = number as u16;
+        client.send(&Datagram::new(Kind::NonConfirmable, CONTENT, message_id, b"forged").payload("x"));
+        client.send(&Datagram::empty(Kind::Acknowledgement, message_id));
+        client.send(&Datagram::empty(Kind::Reset, message_id));
+        // A response code of class 2 in an option that is cut short, and a terminal's escape codes.
+        client.send_bytes(b"\x50\x01\x00\x01\xbd\x1b[31m\x07\r\n");
+        client.send_bytes(b"\x01");
+        paced(number);
+    }
+    client.settle(&RawClient::reverse_request(Kind::Confirmable, GET, "x"), PATIENCE);
+    let log = proxy.stop();
+    let counted = counted(&log, "clients");
+    assert_eq!(counted.of("unmatched"), FORGED, "{counted:?}");
+    assert_eq!(counted.of("unexpected"), 2 * FORGED, "{counted:?}");
+    assert_eq!(counted.of("malformed"), FORGED, "{counted:?}");
+    assert_eq!(counted.of("ignored"), FORGED, "{counted:?}");
+    let alerts: Vec<_> = log.lines().filter(|line| line.contains("messages that match nothing")).collect();
+    assert_eq!(alerts.len(), 1, "{log}");
+    assert!(alerts[0].contains("WARN"), "{alerts:?}");
+    assert!(log.lines().count() < 30, "{log}");
+    assert!(log.chars().all(|symbol| symbol == '\n' || !symbol.is_control()), "{log:?}");
+}
+
+/// The counters that one leg told when the proxy stopped.
+#[derive(Debug)]
+struct Counted(String);
+
+impl Counted {
+    fn of(&self, name: &str) -> usize {
+        let value =
+            self.0.split(&format!(" {name}: ")).nth(1).unwrap_or_else(|| panic!("{name} in {self:?}"));
+        let digits: String = value.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().expect("a number")
+    }
+}
+
+fn counted(log: &str, leg: &str) -> Counted {
+    let lines: Vec<_> = log.lines().filter(|line| line.contains("counted")).collect();
+    assert_eq!(lines.len(), 1, "{log}");
+    let text = lines[0].split(&format!("{leg}=Counters {{")).nth(1).expect("a leg of counters");
+    Counted(text.split('}').next().unwrap_or_default().to_owned())
+}
