@@ -27,7 +27,7 @@ pub(crate) struct Soak {
     #[arg(long, default_value_t = 50_000)]
     rate: u64,
     /// Seconds of virtual time to ask them.
-    #[arg(long, default_value_t = 300)]
+    #[arg(long, default_value_t = 420)]
     flood: u64,
     /// Source ports towards that origin.
     #[arg(long, default_value_t = 256)]

@@ -121,6 +121,7 @@ impl Checks {
         self.downstream_window.refused(from, to, quoted);
         if let Some(number) = self.exchanges.refused(from, to, quoted) {
             self.upstream_window.moved(number, &self.exchanges);
+            self.probing.refused(to);
         }
     }
 

@@ -18,7 +18,7 @@ usage:
   coapway-sim scenario FILE...          play scenarios and show their diagrams
   coapway-sim soak storms [SEEDS] [THREADS]                    many storms; 10000 on 1 thread
   coapway-sim soak standing [EXCHANGES] [SECONDS]              that many at all times; 10000 for 3600 s
-  coapway-sim soak flood [REQUESTS_PER_SECOND] [SECONDS] [SOURCE_PORTS]   to one origin; 50000, 300 s, 256";
+  coapway-sim soak flood [REQUESTS_PER_SECOND] [SECONDS] [SOURCE_PORTS]   to one origin; 50000, 420 s, 256";
 
 const WRONG_USE: u8 = 2;
 

@@ -64,10 +64,15 @@ impl Probing {
         Ok(())
     }
 
+    /// Nobody listens there: what was refused on its way weighs on nobody, and proves nothing of the origin.
+    pub(super) fn refused(&mut self, origin: SocketAddr) {
+        self.silent.remove(&(origin, false));
+        self.silent.remove(&(origin, true));
+    }
+
     /// Something came from there, whatever it is.
     pub(super) fn heard(&mut self, peer: SocketAddr) {
-        self.silent.remove(&(peer, false));
-        self.silent.remove(&(peer, true));
+        self.refused(peer);
         self.heard.insert(peer);
     }
 }

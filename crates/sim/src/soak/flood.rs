@@ -37,7 +37,8 @@ pub struct Flood {
 
 impl Default for Flood {
     fn default() -> Self {
-        Self { rate: 50_000, seconds: 300, source_ports: 256 }
+        // 256 ports are used up in 335 s; then Message IDs come round.
+        Self { rate: 50_000, seconds: 420, source_ports: 256 }
     }
 }
 

@@ -87,6 +87,17 @@ fn a_silent_origin_that_gets_too_many_bytes_is_found() {
 }
 
 #[test]
+fn what_was_refused_on_its_way_is_not_charged() {
+    let mut checks = Checks::new(Rules { probing_rate: Some(1.0), ..rules() });
+    checks.proxy_sent(UPSTREAM, ORIGIN, &request(false, 1, 1, 1), at(0));
+    checks.proxy_refused(UPSTREAM, ORIGIN, &request(false, 1, 1, 1), at(50));
+    checks.proxy_sent(UPSTREAM, ORIGIN, &request(false, 1, 2, 2), at(100));
+    assert_eq!(found(&checks), "");
+    checks.proxy_sent(UPSTREAM, ORIGIN, &request(false, 1, 3, 3), at(200));
+    assert_found(&found(&checks), "after 12 bytes it did not react to");
+}
+
+#[test]
 fn an_unverified_address_that_gets_too_much_is_found() {
     let answer = |length| [&[0x61, 0x45, 0, 10, 0xA1, 0xFF][..], &vec![b'1'; length]].concat();
     let after = |client, requests: usize, answers: &[usize]| {
