@@ -89,6 +89,11 @@ pub(super) struct Duplicates {
     limit: usize,
 }
 
+/// What is older than its lifetime by this is forgotten although nothing comes in.
+const OVERDUE: Duration = Duration::from_secs(10);
+/// Rounds of forgetting in one wake.
+const PORTION: usize = 256;
+
 /// What an entry costs beside its stored reply: itself, its place in the table and in a queue.
 const ENTRY_BYTES: usize = size_of::<Entry>() + 8 + size_of::<u32>();
 
@@ -256,6 +261,22 @@ impl Duplicates {
         self.kept -= if entry.class == Class::Kept { freed } else { 0 };
         self.free.push(index);
         self.bytes -= freed;
+    }
+
+    /// When [`Duplicates::expire_overdue`] has something to do; traffic mostly comes before it.
+    pub(super) fn next_overdue(&self) -> Option<Instant> {
+        let oldest = self.queues.iter().filter_map(|queue| self.entries.get(*queue.front()? as usize));
+        oldest.map(|entry| entry.expires + OVERDUE).min()
+    }
+
+    /// Forgets what no traffic made us forget, a portion at a time.
+    pub(super) fn expire_overdue(&mut self, now: Instant) {
+        for _ in 0..PORTION {
+            if self.next_overdue().is_none_or(|due| due > now) {
+                return;
+            }
+            self.expire(now);
+        }
     }
 
     /// Forgets what is older than its lifetime, a few at a time.

@@ -259,6 +259,7 @@ impl Endpoint {
     /// After a late wake that may be a copy of every message under way. They leave in portions, so
     /// that they never stand in memory all at once: [`Endpoint::poll_timeout`] is over until all left.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.duplicates.expire_overdue(now);
         let most = self.outbox.len() + self.events.len() + AT_ONCE;
         while self.outbox.len() + self.events.len() < most
             && let Some(deadline) = self.timers.expire(now)
@@ -273,7 +274,7 @@ impl Endpoint {
 
     /// When to call [`Endpoint::handle_timeout`] next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.timers.next_deadline()
+        [self.timers.next_deadline(), self.duplicates.next_overdue()].into_iter().flatten().min()
     }
 
     /// The next event.
