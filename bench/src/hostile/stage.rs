@@ -144,7 +144,7 @@ fn printed_bound(coapway: &Coapway, config: PathBuf) -> Result<Option<f64>> {
 fn private_address() -> Option<Ipv4Addr> {
     let interfaces = if_addrs::get_if_addrs().ok()?;
     interfaces.iter().find_map(|interface| match interface.ip() {
-        IpAddr::V4(address) if address.is_private() || address.is_documentation() => Some(address),
+        IpAddr::V4(address) if address.is_private() => Some(address),
         IpAddr::V4(_) | IpAddr::V6(_) => None,
     })
 }

@@ -259,9 +259,11 @@ impl<'a> Uri<'a> {
 
         let path = remove_dot_segments(reference.path());
         let query = reference.query();
+        // Whole ones that are short enough have no component that is too long.
+        let is_long = path.len().max(query.map_or(0, |query| query.len())) > MAX_COMPONENT;
         let mut components =
             path.as_str().split('/').chain(query.into_iter().flat_map(|q| q.as_str().split('&')));
-        if components.any(|component| decoded_length(component) > MAX_COMPONENT) {
+        if is_long && components.any(|component| decoded_length(component) > MAX_COMPONENT) {
             return Err(UriError::SegmentTooLong);
         }
         Ok(Self { scheme, authority, path, query })
@@ -393,7 +395,8 @@ fn dots(segment: &str) -> Option<usize> {
 }
 
 fn remove_dot_segments(path: &EStr<Path>) -> Cow<'_, EStr<Path>> {
-    if !path.as_str().split('/').any(|segment| matches!(dots(segment), Some(1 | 2))) {
+    let may_have_some = path.as_str().bytes().any(|byte| matches!(byte, b'.' | b'%'));
+    if !may_have_some || !path.as_str().split('/').any(|segment| matches!(dots(segment), Some(1 | 2))) {
         return Cow::Borrowed(path);
     }
     let mut kept: Vec<&EStr<Path>> = Vec::new();
