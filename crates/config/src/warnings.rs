@@ -48,6 +48,13 @@ pub(crate) fn of(settings: &Settings, forward: &Forward) -> Vec<String> {
     {
         warnings.push(format!("forward.clients has {network}: everybody may have requests forwarded"));
     }
+    if let Some(network) = settings.clients.values.trusted.0.iter().find(|network| network.prefix_len() == 0)
+    {
+        warnings.push(format!(
+            "clients.trusted has {network}: every address is believed, and a forged one can be sent more than was \
+             sent in its name (RFC 7252 §11.3)"
+        ));
+    }
     if *forward == Forward::Off && settings.routes.is_empty() {
         warnings.push(
             "nothing is served: forwarding is off and there are no routes; give [forward] clients and allow, \

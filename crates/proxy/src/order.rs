@@ -1,6 +1,7 @@
 //! What is to be sent to an origin, now or when its turn comes.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use coapway_message::{OwnedContent, Token};
 use coapway_relay::FetchId;
@@ -25,6 +26,8 @@ pub(crate) struct Order {
     /// Whether all copies may leave that MAX_RETRANSMIT allows.
     pub(crate) idempotent: bool,
     pub(crate) deadline: Instant,
+    /// From receipt to deadline.
+    pub(crate) patience: Duration,
     /// The block-wise transfer it is part of.
     pub(crate) transfer: Option<Transfer>,
     /// The token it should have upstream.

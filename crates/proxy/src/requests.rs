@@ -290,6 +290,7 @@ impl Proxy {
             confirmable,
             idempotent: known.method.is_idempotent(),
             deadline: known.deadline,
+            patience: known.deadline.since(known.received),
             transfer: transfer(known),
             token: known.token.clone().filter(|_| !is_reissue),
             is_reissue,

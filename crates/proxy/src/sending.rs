@@ -177,10 +177,10 @@ impl Upstreams {
         let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
         let left = order.deadline.since(now);
         let last = origin.round_trip.last();
-        // With nothing learned, a request that waited until too little is left for an answer is not
-        // sent either: what is `not-sent` may be tried again.
-        let needed = last.unwrap_or(parameters.transmission.ack_timeout.min(parameters.max_wait / 4));
-        if left <= needed {
+        // A request that waited until too little is left for an answer is not sent, also with nothing
+        // learned: what is `not-sent` may be tried again. One that did not wait has all there can be.
+        let needed = last.unwrap_or(parameters.transmission.ack_timeout.min(order.patience / 4));
+        if left <= needed && left < order.patience {
             return Attempt::TooLate;
         }
         let endpoint = &self.endpoint;

@@ -283,7 +283,8 @@ impl Table for Process {
             name: "resolver",
             field: Field::Value("\"system\", \"hosts:FILE\" or \"ADDRESS:PORT\"", |t| &mut t.resolver),
             doc: "Where names are looked up: as the host does, in a file like `/etc/hosts` only, or by one DNS \
-                  server only.",
+                  server only. Addresses are used for 30 s, and looked up anew once one of them fails; a file is \
+                  read again when it has changed, and the last good content stands while it has none.",
             why: "\"system\" is what the host itself uses; a server is an address, since names are what it is \
                   asked for",
         },
