@@ -32,6 +32,9 @@ fn answer(request: &Datagram) -> Vec<Reply> {
             Reply::later(Duration::from_millis(300), &content(Kind::NonConfirmable, 0x4711)),
         ],
         Some(&b"bad") => vec![Reply::now(&Datagram::empty(Kind::Reset, request.message_id))],
+        Some(_) | None if request.kind == Kind::NonConfirmable => {
+            vec![Reply::now(&content(Kind::NonConfirmable, request.message_id))]
+        }
         Some(_) | None => vec![Reply::now(&request.piggybacked(CONTENT).payload("here"))],
     }
 }
@@ -70,7 +73,8 @@ fn leaves_from_where_it_was_asked(client: &RawClient) {
     let request = RawClient::reverse_request(Kind::Confirmable, GET, "x");
     assert_eq!(client.settle(&request, PATIENCE).answer.code, CONTENT);
     let request = RawClient::reverse_request(Kind::NonConfirmable, GET, "x");
-    assert_eq!(client.settle(&request, PATIENCE).answer.kind, Kind::NonConfirmable);
+    let answer = client.settle(&request, PATIENCE).answer;
+    assert_eq!((answer.kind, answer.code), (Kind::NonConfirmable, CONTENT));
     let request = RawClient::reverse_request(Kind::Confirmable, GET, "bad");
     assert_eq!(client.settle(&request, PATIENCE).answer.code, BAD_GATEWAY);
 

@@ -74,7 +74,8 @@ impl Table for Downstream {
         Key {
             name: "max_retransmit",
             field: Field::Count(0, 10, |t| &mut t.transmission.max_retransmit),
-            doc: "MAX_RETRANSMIT: copies of a separate response after the first.",
+            doc: "MAX_RETRANSMIT: copies of a separate response after the first. They are stretched: the last \
+                  leaves when four fifths of `max_wait` are over.",
             why: MAX_RETRANSMIT_WHY,
         },
         Key {

@@ -183,6 +183,11 @@ impl Value for RoutePath {
         if uri.query_items().next().is_some() {
             return Err(Wrong::new("has a query"));
         }
+        let is_dots =
+            |segment: &str| matches!(&*segment.to_ascii_lowercase().replace("%2e", "."), "." | "..");
+        if text.split('/').any(is_dots) {
+            return Err(Wrong::new("has a segment . or .., which no request may have (RFC 7252 §5.10.1)"));
+        }
         let segments: Vec<Box<[u8]>> = uri.path_segments().map(|segment| segment.as_ref().into()).collect();
         if segments.last().is_some_and(|segment| segment.is_empty()) {
             return Err(Wrong::new("ends with /")
