@@ -133,7 +133,7 @@ impl Table for Clients {
     const KEYS: &'static [Key<Self>] = &[Key {
         name: "trusted",
         field: Field::Value("networks like 10.0.0.0/8 or fd00::/8, or []", |t| &mut t.trusted),
-        doc: "Clients whose addresses are believed, as those on loopback are. All others get at most three \
+        doc: "Clients whose addresses are believed, as those on loopback are. All others get at most 136 bytes or three \
               times the bytes they sent (RFC 7252 §11.3), so that nobody is flooded by requests in his name.",
         why: "list only networks into which nobody outside can send with an address of theirs",
     }];

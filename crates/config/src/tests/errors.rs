@@ -226,6 +226,11 @@ fn places_that_lead_nowhere() {
             "does not begin with /",
         ),
         (
+            "[[routes]]\npath = \"/a/%2E./c\"\nupstream = \"boiler\"\n",
+            "5:8: routes.path = \"/a/%2E./c\"",
+            "has a segment . or ..",
+        ),
+        (
             "[[routes]]\npath = \"/a/\"\nupstream = \"boiler\"\n",
             "5:8: routes.path",
             "/a covers what is below it too",
