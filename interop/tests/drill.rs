@@ -415,7 +415,7 @@ fn in_a_namespace() {
         assert!(status.is_ok_and(|status| status.success()), "ip {arguments}");
     };
     let comes = || {
-        ip("addr add 192.0.2.1/24 dev gone0");
+        ip("addr add 10.77.1.1/24 dev gone0");
         ip("link set gone0 up");
     };
     comes();
@@ -449,8 +449,8 @@ fn a_way_that_is_forbidden_or_not_there_is_a_bad_gateway_at_once() {
     }
     let program = std::env::current_exe().expect("it runs");
     let script = format!(
-        "ip link set lo up && ip route add blackhole 198.51.100.1 && ip route add unreachable 198.51.100.2 && \
-         ip route add prohibit 198.51.100.3 && {OWN_NAMESPACE}=1 exec \"$0\" --exact \
+        "ip link set lo up && ip route add blackhole 10.77.2.1 && ip route add unreachable 10.77.2.2 && \
+         ip route add prohibit 10.77.2.3 && {OWN_NAMESPACE}=1 exec \"$0\" --exact \
          a_way_that_is_forbidden_or_not_there_is_a_bad_gateway_at_once --nocapture"
     );
     let output = Command::new("unshare").args(["-rn", "sh", "-c", &script]).arg(&program).output();
@@ -467,7 +467,7 @@ fn a_way_that_is_forbidden_or_not_there_is_a_bad_gateway_at_once() {
 fn forbidden_ways() {
     let proxy = Proxy::forward(&["upstream.max_wait=2s"]);
     let client = RawClient::new(proxy.address(Family::V4));
-    for host in ["198.51.100.1", "198.51.100.2", "198.51.100.3", "203.0.113.1", "[2001:db8::1]"] {
+    for host in ["10.77.2.1", "10.77.2.2", "10.77.2.3", "10.77.3.1", "[fd77::1]"] {
         for kind in [Kind::Confirmable, Kind::NonConfirmable] {
             let request = RawClient::forward_request(kind, GET, &format!("coap://{host}/x"));
             let settled = client.settle(&request, PATIENCE);
