@@ -91,6 +91,8 @@ pub fn request(request: &Request) -> Result<Exchange, String> {
     let (input, output) = (folder.path().join("request"), folder.path().join("response"));
     let program = &Peer::LibcoapClient.find().expect("the test asked for libcoap's client").program;
     let mut command = Command::new(program);
+    // A port of its own: its socket may share one that the system chooses with another client's.
+    command.args(["-p", &free_port().to_string()]);
     command.args(["-v", "7", "-m", request.method.name(), "-B", &request.patience.as_secs().to_string()]);
     command.arg("-o").arg(&output);
     if !request.confirmable {

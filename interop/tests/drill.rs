@@ -409,7 +409,7 @@ fn an_interface_that_goes_and_comes_back() {
 }
 
 fn in_a_namespace() {
-    let there = Ipv4Addr::new(192, 0, 2, 1);
+    let there = Ipv4Addr::new(10, 77, 1, 1);
     let ip = |arguments: &str| {
         let status = Command::new("ip").args(arguments.split(' ')).status();
         assert!(status.is_ok_and(|status| status.success()), "ip {arguments}");
