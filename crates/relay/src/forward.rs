@@ -4,6 +4,7 @@
 //! listed here. Lists that need no change are handed on as they came.
 
 mod hop_limit;
+mod insertion;
 mod request;
 mod request_tag;
 mod response;

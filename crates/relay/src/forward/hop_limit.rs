@@ -1,6 +1,8 @@
 //! A Hop-Limit for one request (RFC 8768 §3).
 
-use coapway_message::{Content, OptionNumber, OptionsWriter};
+use coapway_message::{Content, OptionNumber};
+
+use super::insertion::insert;
 
 /// The request with this Hop-Limit, in `scratch`, which is cleared; one that has the option stays as it
 /// is.
@@ -8,26 +10,12 @@ pub fn with_hop_limit<'s>(content: &Content<'s>, limit: u8, scratch: &'s mut Vec
     if content.options.first(OptionNumber::HOP_LIMIT).is_some() {
         return *content;
     }
-    scratch.clear();
-    let mut writer = OptionsWriter::new(scratch);
-    let mut limit = Some([limit]);
-    for (number, value) in content.options {
-        if number > OptionNumber::HOP_LIMIT
-            && let Some(limit) = limit.take()
-        {
-            writer.push(OptionNumber::HOP_LIMIT, &limit);
-        }
-        writer.push(number, value);
-    }
-    if let Some(limit) = limit {
-        writer.push(OptionNumber::HOP_LIMIT, &limit);
-    }
-    Content { options: writer.finish(), ..*content }
+    insert(content, OptionNumber::HOP_LIMIT, &[limit], scratch)
 }
 
 #[cfg(test)]
 mod tests {
-    use coapway_message::Code;
+    use coapway_message::{Code, OptionsWriter};
 
     use super::*;
 

@@ -1,6 +1,8 @@
 //! A Request-Tag of ours (RFC 9175 §3).
 
-use coapway_message::{Content, Method, OptionNumber, OptionsWriter};
+use coapway_message::{Content, Method, OptionNumber};
+
+use super::insertion::insert;
 
 /// The request with a Request-Tag of `tag`, in `scratch`, which is cleared.
 ///
@@ -15,19 +17,5 @@ pub fn with_request_tag<'s>(content: &Content<'s>, tag: &[u8], scratch: &'s mut 
     if !is_meant || content.options.iter().any(|(number, _)| keeps.contains(&number)) {
         return *content;
     }
-    scratch.clear();
-    let mut writer = OptionsWriter::new(scratch);
-    let mut tag = Some(tag);
-    for (number, value) in content.options {
-        if number > OptionNumber::REQUEST_TAG
-            && let Some(tag) = tag.take()
-        {
-            writer.push(OptionNumber::REQUEST_TAG, tag);
-        }
-        writer.push(number, value);
-    }
-    if let Some(tag) = tag {
-        writer.push(OptionNumber::REQUEST_TAG, tag);
-    }
-    Content { options: writer.finish(), ..*content }
+    insert(content, OptionNumber::REQUEST_TAG, tag, scratch)
 }
