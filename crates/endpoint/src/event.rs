@@ -36,7 +36,8 @@ pub enum Received<'d> {
         /// What it says.
         content: Content<'d>,
     },
-    /// The response to a request of ours; the exchange is over.
+    /// The response to a request of ours; the exchange is over, and
+    /// [`Endpoint::ended`](crate::Endpoint::ended) says how it went.
     Response {
         /// The exchange.
         exchange: ExchangeId,
@@ -44,8 +45,6 @@ pub enum Received<'d> {
         kind: AnswerKind,
         /// What it says.
         content: Content<'d>,
-        /// How the exchange went.
-        trace: Trace,
     },
 }
 
@@ -103,7 +102,7 @@ pub enum Event {
         /// Why.
         failure: Failure,
         /// How it went.
-        trace: Trace,
+        trace: Box<Trace>,
     },
     /// A ping was answered: the peer is alive.
     Alive {

@@ -30,5 +30,5 @@ pub use event::{Counters, Event, Gate, Received, Refused};
 pub use parameters::{
     DuplicatesParameters, EndpointParameters, Estimator, Nstart, RtoParameters, TransmissionParameters,
 };
-pub use peer::{Local, Peer, SocketId};
+pub use peer::{Local, Peer, SocketId, hash_address};
 pub use trace::{AnswerKind, Copy, Trace};

@@ -5,6 +5,8 @@
 //! options               ──▶ write_path, write_query ──▶ /a/b?c=d          (normal form, §6.5)
 //! ```
 
+mod plain;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -227,8 +229,10 @@ pub enum UriError {
 pub struct Uri<'a> {
     scheme: Scheme,
     authority: Authority,
-    path: Cow<'a, EStr<Path>>,
-    query: Option<&'a EStr<Query>>,
+    path: Cow<'a, str>,
+    query: Option<&'a str>,
+    /// Whether nothing in path and query is percent-encoded.
+    is_plain: bool,
 }
 
 impl<'a> Uri<'a> {
@@ -238,6 +242,10 @@ impl<'a> Uri<'a> {
     /// any or the host is a name.
     /// Source: RFC 7252 §6.4; RFC 3986 §5.2.4.
     pub fn parse(text: &'a str) -> Result<Self, UriError> {
+        plain::parse(text).map_or_else(|| Self::parse_any(text), Ok)
+    }
+
+    fn parse_any(text: &'a str) -> Result<Self, UriError> {
         let reference = UriRef::parse(text).map_err(|error| classify(text, error))?;
         let scheme = reference.scheme().ok_or(UriError::NotAbsolute)?;
         if reference.has_fragment() {
@@ -257,16 +265,19 @@ impl<'a> Uri<'a> {
         let port = authority.port_to_u16().map_err(|_| UriError::Port)?;
         let authority = Authority { host, port: port.unwrap_or(scheme.default_port()) };
 
-        let path = remove_dot_segments(reference.path());
-        let query = reference.query();
+        let path = match remove_dot_segments(reference.path()) {
+            Cow::Borrowed(path) => Cow::Borrowed(path.as_str()),
+            Cow::Owned(path) => Cow::Owned(path.into_string()),
+        };
+        let query = reference.query().map(EStr::as_str);
         // Whole ones that are short enough have no component that is too long.
         let is_long = path.len().max(query.map_or(0, |query| query.len())) > MAX_COMPONENT;
-        let mut components =
-            path.as_str().split('/').chain(query.into_iter().flat_map(|q| q.as_str().split('&')));
+        let mut components = path.split('/').chain(query.into_iter().flat_map(|query| query.split('&')));
         if is_long && components.any(|component| decoded_length(component) > MAX_COMPONENT) {
             return Err(UriError::SegmentTooLong);
         }
-        Ok(Self { scheme, authority, path, query })
+        let is_plain = !path.contains('%') && !query.is_some_and(|query| query.contains('%'));
+        Ok(Self { scheme, authority, path, query, is_plain })
     }
 
     /// Its scheme.
@@ -289,16 +300,30 @@ impl<'a> Uri<'a> {
     /// Source: RFC 7252 §6.4 step 8 with erratum 4895: an empty one for the slash behind a path,
     /// none for a path that is only a slash.
     pub fn path_segments(&self) -> impl Iterator<Item = Cow<'_, [u8]>> {
-        let segments = self.path.segments_if_absolute().filter(|_| self.path.len() > 1);
-        segments.into_iter().flatten().map(|segment| segment.decode().to_bytes())
+        let segments = self.path.strip_prefix('/').filter(|rest| !rest.is_empty());
+        let segments = segments.into_iter().flat_map(|rest| rest.as_bytes().split(|&byte| byte == b'/'));
+        let is_plain = self.is_plain;
+        segments.map(move |segment| decoded(segment, is_plain))
     }
 
     /// The values of its Uri-Query options; a `?` alone makes an empty one.
     ///
     /// Source: RFC 7252 §6.4 step 9.
     pub fn query_items(&self) -> impl Iterator<Item = Cow<'a, [u8]>> + use<'a> {
-        self.query.into_iter().flat_map(|query| query.split('&')).map(|item| item.decode().to_bytes())
+        let items = self.query.into_iter().flat_map(|query| query.as_bytes().split(|&byte| byte == b'&'));
+        let is_plain = self.is_plain;
+        items.map(move |item| decoded(item, is_plain))
     }
+}
+
+/// A component without its percent-encoding, whose form was checked.
+#[inline]
+fn decoded(component: &[u8], is_plain: bool) -> Cow<'_, [u8]> {
+    if is_plain {
+        return Cow::Borrowed(component);
+    }
+    let component = std::str::from_utf8(component).unwrap_or_default();
+    EStr::<Query>::new(component).map_or_else(Default::default, |component| component.decode().to_bytes())
 }
 
 /// Appends the path that the Uri-Path options make, in normal form.

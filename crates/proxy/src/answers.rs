@@ -14,14 +14,17 @@ use crate::requests::transfer;
 
 impl Proxy {
     pub(crate) fn handle_upstream(&mut self, peer: Peer, bytes: &[u8], truncated: bool, now: Instant) {
-        let Some((id, exchange, content, trace)) = self.upstreams.handle_datagram(peer, bytes, now) else {
+        let Some((id, exchange, content)) = self.upstreams.handle_datagram(peer, bytes, now) else {
             return;
         };
         let Some(fetch) = self.relay.finish(id) else { return };
         let others = self.wind_up(id, &fetch, Some(exchange), now);
-        let evidence = others.max(evidence(Failure::Unusable, Some(&trace)));
-        if self.journal.records() {
-            self.journal.trace(fetch.request, trace);
+        let trace = self.upstreams.endpoint().ended(exchange);
+        let evidence = others.max(evidence(Failure::Unusable, trace));
+        if self.journal.records()
+            && let Some(trace) = trace
+        {
+            self.journal.trace(fetch.request, trace.clone());
         }
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
@@ -57,8 +60,8 @@ impl Proxy {
 
     /// An exchange ended without a response. Refused at its first copy, a name's next address may
     /// do: nothing was executed.
-    pub(crate) fn failed(&mut self, id: FetchId, failure: Failure, trace: Option<Trace>, now: Instant) {
-        let evidence = evidence(failure, trace.as_ref());
+    pub(crate) fn failed(&mut self, id: FetchId, failure: Failure, trace: Option<Box<Trace>>, now: Instant) {
+        let evidence = evidence(failure, trace.as_deref());
         let Some(fetch) = self.relay.fetch(id) else { return };
         let request = fetch.request;
         if fetch.is_named
@@ -67,7 +70,7 @@ impl Proxy {
             self.lookups.distrust(trace.peer.remote.ip(), now);
         }
         if let Some(trace) = trace.filter(|_| self.journal.records()) {
-            self.journal.trace(request, trace);
+            self.journal.trace(request, *trace);
         }
         if failure == Failure::Unreachable
             && evidence != Evidence::OutcomeUnknown

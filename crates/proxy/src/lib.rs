@@ -11,6 +11,7 @@
 //! [`Proxy::handle_input`] is the only way in and [`Proxy::poll_output`] the only way out; the worker
 //! of the daemon and the virtual world of the simulator drive the very same three calls.
 
+mod address;
 mod alternatives;
 mod answers;
 mod arrival;

@@ -9,6 +9,7 @@ use coapway_relay::UpstreamId;
 use coapway_time::Instant;
 use hashbrown::HashMap;
 
+use crate::address::AddressKey;
 use crate::origin::Origin;
 use crate::parameters::UpstreamParameters;
 
@@ -23,7 +24,7 @@ const LOOKED_AT: usize = 16;
 pub(crate) struct Origins {
     places: Vec<Option<Origin>>,
     free: Vec<u32>,
-    by_address: HashMap<(SocketAddr, UpstreamId), u32, RandomState>,
+    by_address: HashMap<AddressKey, u32, RandomState>,
     /// Origins in the order in which they may be forgotten, if they stayed idle.
     idle: VecDeque<(Instant, u32)>,
     most: usize,
@@ -56,11 +57,11 @@ impl Origins {
     }
 
     pub(crate) fn index(&self, address: SocketAddr, upstream: UpstreamId) -> Option<u32> {
-        self.by_address.get(&(address, upstream)).copied()
+        self.by_address.get(&AddressKey(address, upstream.0)).copied()
     }
 
     pub(crate) fn find_mut(&mut self, address: SocketAddr, upstream: UpstreamId) -> Option<&mut Origin> {
-        let &index = self.by_address.get(&(address, upstream))?;
+        let &index = self.by_address.get(&AddressKey(address, upstream.0))?;
         self.get_mut(index)
     }
 
@@ -72,7 +73,7 @@ impl Origins {
         parameters: &UpstreamParameters,
         now: Instant,
     ) -> Option<u32> {
-        if let Some(&index) = self.by_address.get(&(address, upstream)) {
+        if let Some(&index) = self.by_address.get(&AddressKey(address, upstream.0)) {
             return Some(index);
         }
         self.forget_idle(now);
@@ -86,7 +87,7 @@ impl Origins {
         });
         self.idle.push_back((origin.idle_from, index));
         self.places[index as usize] = Some(origin);
-        self.by_address.insert((address, upstream), index);
+        self.by_address.insert(AddressKey(address, upstream.0), index);
         Some(index)
     }
 
@@ -99,7 +100,7 @@ impl Origins {
                 Some(origin)
                     if origin.is_idle() && origin.transfers == 0 && !origin.permits.probing.was_heard() =>
                 {
-                    self.by_address.remove(&(origin.address, origin.upstream));
+                    self.by_address.remove(&AddressKey(origin.address, origin.upstream.0));
                     self.places[index as usize] = None;
                     self.free.push(index);
                     return true;
@@ -123,7 +124,7 @@ impl Origins {
             if origin.idle_from > now || !origin.is_idle() || origin.retry_at.is_some() {
                 self.idle.push_back((origin.idle_from.max(now + PAUSE), index));
             } else {
-                self.by_address.remove(&(origin.address, origin.upstream));
+                self.by_address.remove(&AddressKey(origin.address, origin.upstream.0));
                 self.places[index as usize] = None;
                 self.free.push(index);
             }

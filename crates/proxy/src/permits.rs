@@ -7,6 +7,7 @@ use ahash::RandomState;
 use coapway_time::Instant;
 use hashbrown::HashMap;
 
+use crate::address::AddressKey;
 use crate::order::Order;
 use crate::parameters::UpstreamParameters;
 use crate::probing::Probing;
@@ -25,7 +26,7 @@ pub(crate) enum Hindrance {
 #[derive(Debug)]
 pub(crate) struct Permits {
     /// Places in the window, by client.
-    places: HashMap<SocketAddr, u32, RandomState>,
+    places: HashMap<AddressKey, u32, RandomState>,
     pub(crate) probing: Probing,
     pub(crate) transfers: Transfers,
 }
@@ -50,7 +51,7 @@ impl Permits {
         has_room: bool,
         now: Instant,
     ) -> Option<Hindrance> {
-        let held = self.places.get(&order.client).copied().unwrap_or_default();
+        let held = self.places.get(&AddressKey(order.client, 0)).copied().unwrap_or_default();
         if held >= window.saturating_sub(1).max(1) {
             return Some(Hindrance::Places);
         }
@@ -85,15 +86,15 @@ impl Permits {
 
     /// A client takes a place in the window.
     pub(crate) fn take_place(&mut self, client: SocketAddr) {
-        *self.places.entry(client).or_insert(0) += 1;
+        *self.places.entry(AddressKey(client, 0)).or_insert(0) += 1;
     }
 
     /// It gives one back.
     pub(crate) fn give_place(&mut self, client: &SocketAddr) {
-        if let Some(held) = self.places.get_mut(client) {
+        if let Some(held) = self.places.get_mut(&AddressKey(*client, 0)) {
             *held -= 1;
             if *held == 0 {
-                self.places.remove(client);
+                self.places.remove(&AddressKey(*client, 0));
             }
         }
     }

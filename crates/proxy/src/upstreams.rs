@@ -50,7 +50,7 @@ pub(crate) enum Progress {
     /// The origin acknowledged it without a response.
     Acknowledged { fetch: FetchId },
     /// It ended without a response.
-    Failed { fetch: FetchId, failure: Failure, trace: Option<Trace> },
+    Failed { fetch: FetchId, failure: Failure, trace: Option<Box<Trace>> },
     /// Something about an origin that its operator should know.
     Alert(Alert),
 }
@@ -71,6 +71,20 @@ pub(crate) struct Outstanding {
     pub(crate) origin: u32,
     pub(crate) client: SocketAddr,
     pub(crate) in_window: bool,
+}
+
+/// What an Acknowledgement or a response says of its exchange.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    copies: u32,
+    confirmable: bool,
+    sample: Option<Duration>,
+}
+
+impl Arrival {
+    fn of(trace: &Trace, sample: Option<Duration>) -> Self {
+        Self { copies: trace.copies.len() as u32, confirmable: trace.confirmable, sample }
+    }
 }
 
 #[derive(Debug)]
@@ -138,7 +152,7 @@ impl Upstreams {
 
     /// Gives up an exchange: no further copy leaves.
     pub(crate) fn cancel(&mut self, exchange: ExchangeId, now: Instant) -> Option<Trace> {
-        let trace = self.endpoint.cancel(exchange)?;
+        let trace = self.endpoint.cancel(exchange)?.clone();
         if let Some(outstanding) = self.end(exchange, now) {
             self.pump(outstanding.origin, now);
         }
@@ -164,7 +178,7 @@ impl Upstreams {
         peer: Peer,
         bytes: &'d [u8],
         now: Instant,
-    ) -> Option<(FetchId, ExchangeId, Content<'d>, Trace)> {
+    ) -> Option<(FetchId, ExchangeId, Content<'d>)> {
         match self.endpoint.handle_datagram(peer, bytes, now, || Gate::TakeUnverified) {
             Received::Nothing => None,
             Received::Request { exchange, .. } => {
@@ -173,18 +187,20 @@ impl Upstreams {
                 let _ = self.endpoint.respond(exchange, &refusal, now);
                 None
             }
-            Received::Response { exchange, content, trace, .. } => {
-                let outstanding = self.outstanding.get(exchange.slot as usize).copied().flatten()?;
-                let sample = trace.first_ack.filter(|&at| at == now).and_then(|_| trace.exact_round_trip());
-                self.arrived(outstanding, &trace, sample, now);
-                if let Some(origin) = self.origins.get_mut(outstanding.origin)
-                    && let Some(first) = trace.copies.first()
-                {
-                    origin.responses.saw(now.since(first.sent));
+            Received::Response { exchange, content, .. } => {
+                let outstanding = self.end(exchange, now)?;
+                if let Some(trace) = self.endpoint.ended(exchange) {
+                    let sample =
+                        trace.first_ack.filter(|&at| at == now).and_then(|_| trace.exact_round_trip());
+                    let time = trace.copies.first().map(|first| now.since(first.sent));
+                    let arrival = Arrival::of(trace, sample);
+                    self.arrived(outstanding, arrival, now);
+                    if let (Some(origin), Some(time)) = (self.origins.get_mut(outstanding.origin), time) {
+                        origin.responses.saw(time);
+                    }
                 }
-                self.end(exchange, now);
                 self.pump(outstanding.origin, now);
-                Some((outstanding.fetch, exchange, content, trace))
+                Some((outstanding.fetch, exchange, content))
             }
         }
     }
@@ -224,8 +240,9 @@ impl Upstreams {
         match event {
             Event::Acknowledged { exchange, round_trip } => {
                 let Some(outstanding) = self.known(exchange) else { return };
-                if let Some(trace) = self.endpoint.trace(exchange).cloned() {
-                    self.arrived(outstanding, &trace, round_trip, now);
+                if let Some(trace) = self.endpoint.trace(exchange) {
+                    let arrival = Arrival::of(trace, round_trip);
+                    self.arrived(outstanding, arrival, now);
                 }
                 self.release(exchange, now);
                 self.progress.push_back(Progress::Acknowledged { fetch: outstanding.fetch });
@@ -292,10 +309,11 @@ impl Upstreams {
     }
 
     /// The origin acknowledged or answered.
-    fn arrived(&mut self, outstanding: Outstanding, trace: &Trace, sample: Option<Duration>, now: Instant) {
+    fn arrived(&mut self, outstanding: Outstanding, arrival: Arrival, now: Instant) {
         let Some(origin) = self.origins.get_mut(outstanding.origin) else { return };
         origin.window.arrived(now);
         origin.permits.probing.heard();
+        let Arrival { copies, confirmable, sample } = arrival;
         if let Some(sample) = sample {
             origin.round_trip.sample(sample, now);
         }
@@ -303,9 +321,8 @@ impl Upstreams {
             return;
         }
         let waiting = !origin.queue.is_empty();
-        let copies = trace.copies.len() as u32;
         origin.window.acknowledged(copies, origin.round_trip.exact_samples(), waiting);
-        if trace.confirmable {
+        if confirmable {
             self.saw(outstanding.origin, copies > 1, now);
             self.check_cap(outstanding.origin);
         }

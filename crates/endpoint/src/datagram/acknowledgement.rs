@@ -4,7 +4,7 @@ use coapway_message::{Code, Content, Datagram, ExchangeId, MessageType, OptionNu
 use coapway_time::Instant;
 
 use super::account::Account;
-use super::duplicates::{Class, EntryId, Known, Reply};
+use super::duplicates::{Class, EntryId, Known, Message, Reply};
 use super::endpoint::Endpoint;
 use super::pending::{Answerable, Deadline, Pending};
 use super::retransmission::Kind;
@@ -42,16 +42,18 @@ impl Endpoint {
             }
         };
         let verified = account == Account::VERIFIED;
+        let exchange = self.pending.next_id();
+        let reply = if confirmable { Reply::Open(exchange) } else { Reply::Silence };
         let entry = match known {
             Known::Repeated(entry) => entry,
-            Known::Expired(entry) => self.duplicates.replace(entry, digest, class, account, now),
+            Known::Expired(entry) => self.duplicates.replace(entry, digest, class, account, reply, now),
             Known::Reused(entry) => {
                 self.counters.reused_message_ids += 1;
-                self.duplicates.replace(entry, digest, class, account, now)
+                self.duplicates.replace(entry, digest, class, account, reply, now)
             }
-            Known::New => {
-                let (entry, forgotten) =
-                    self.duplicates.remember(peer, message_id, digest, class, account, now);
+            Known::New(hash) => {
+                let message = Message { peer, message_id, digest, class, account, reply };
+                let (entry, forgotten) = self.duplicates.remember(hash, message, now);
                 self.counters.forgotten += forgotten;
                 match entry {
                     Some(entry) => entry,
@@ -64,18 +66,12 @@ impl Endpoint {
         };
         let answerable = if confirmable {
             let deadline = now + self.parameters.early_ack_after;
-            Answerable::Piggybacked(
-                self.timers.insert(deadline, Deadline::Acknowledge(self.pending.next_id())),
-            )
+            Answerable::Piggybacked(self.timers.insert(deadline, Deadline::Acknowledge(exchange)))
         } else {
             Answerable::NonConfirmable
         };
-        let token_held = Token::new(token);
-        let pending = Pending { peer, message_id, token: token_held, entry, verified, answerable };
-        let exchange = self.pending.insert(pending);
-        if confirmable {
-            self.set_reply(entry, Reply::Open(exchange));
-        }
+        let pending = Pending { peer, message_id, token: Token::new(token), entry, verified, answerable };
+        self.pending.insert(pending);
         if token.len() > MAX_TOKEN_LENGTH {
             // No larger than the request, so that it fits whoever sent that; a NON may go without.
             self.counters.long_tokens += 1;
@@ -109,15 +105,15 @@ impl Endpoint {
             account.receive(bytes);
         }
         let (reply, open, response) = match self.duplicates.reply(entry) {
-            Some(Reply::Datagram(bytes)) => (Some(bytes.len()), None, None),
-            Some(&Reply::EmptyAcknowledgement(response)) => (Some(EMPTY), None, response),
-            Some(&Reply::Open(exchange)) => (None, Some(exchange), None),
+            Some(Reply::Datagram(extent)) => (Some(extent.len()), None, None),
+            Some(Reply::EmptyAcknowledgement(response)) => (Some(EMPTY), None, response),
+            Some(Reply::Open(exchange)) => (None, Some(exchange), None),
             Some(Reply::Silence) | None => (None, None, None),
         };
         if reply.is_some_and(|bytes| self.spend(entry, bytes)) {
-            match self.duplicates.reply(entry) {
-                Some(Reply::Datagram(bytes)) => self.outbox.push(peer, bytes),
-                _ => self.outbox.empty(peer, MessageType::Acknowledgement, message_id),
+            match self.duplicates.datagram(entry) {
+                Some(datagram) => self.outbox.push(peer, datagram),
+                None => self.outbox.empty(peer, MessageType::Acknowledgement, message_id),
             }
         }
         if let Some(response) = response {
@@ -164,7 +160,7 @@ impl Endpoint {
         self.timers.cancel(timer);
         pending.answerable = Answerable::Separate;
         let (peer, message_id, entry) = (pending.peer, pending.message_id, pending.entry);
-        self.set_reply(entry, Reply::EmptyAcknowledgement(None));
+        self.duplicates.set_reply(entry, Reply::EmptyAcknowledgement(None));
         if let Some(account) = self.duplicates.account(entry) {
             let fits = account.spend(EMPTY);
             debug_assert!(fits, "as many came as leave");
@@ -180,10 +176,6 @@ impl Endpoint {
             self.counters.withheld += 1;
         }
         fits
-    }
-
-    pub(super) fn set_reply(&mut self, entry: EntryId, reply: Reply) {
-        self.counters.forgotten += self.duplicates.set_reply(entry, reply);
     }
 
     /// From whom an unanswered request came.

@@ -1,7 +1,7 @@
 //! Our messages under way by peer and Message ID: how Acknowledgements, Resets and ICMP errors find
 //! them.
 //!
-//! The address we sent from is compared and not hashed. An ICMP error does not say which of a
+//! The address we sent from is compared and not hashed ([`Peer`]). An ICMP error does not say which of a
 //! wildcard socket's addresses the datagram it quotes had left from; its message is found all the same.
 
 use std::hash::{Hash, Hasher};
@@ -24,8 +24,7 @@ struct Key {
 
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.peer.local.socket.hash(state);
-        self.peer.remote.hash(state);
+        self.peer.hash(state);
         state.write_u16(self.message_id);
     }
 }

@@ -70,8 +70,8 @@ impl Endpoint {
 
     /// Gives an exchange up: no further copy leaves and no event comes. A response that still
     /// arrives counts as late. Returns how it went so far.
-    pub fn cancel(&mut self, exchange: ExchangeId) -> Option<Trace> {
-        self.end(exchange)
+    pub fn cancel(&mut self, exchange: ExchangeId) -> Option<&Trace> {
+        if self.end(exchange) { self.ended(exchange) } else { None }
     }
 
     /// Whether a request to `peer` may carry this token of the caller's: 4 to 8 bytes, neither in use
@@ -147,10 +147,7 @@ impl Endpoint {
                 trace.first_ack.get_or_insert(now);
             }
         }
-        match self.end(exchange) {
-            Some(trace) => Received::Response { exchange, kind, content, trace },
-            None => Received::Nothing,
-        }
+        if self.end(exchange) { Received::Response { exchange, kind, content } } else { Received::Nothing }
     }
 
     /// A response that belongs to nothing under way. One to an exchange that is over is late or a

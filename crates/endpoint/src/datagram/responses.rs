@@ -32,14 +32,15 @@ impl Endpoint {
         if self.pending.get(exchange).is_some_and(|pending| !pending.verified) {
             self.admit(exchange, content)?;
         }
-        let Pending { peer, message_id, token, entry, verified, answerable } =
-            self.pending.remove(exchange).ok_or(Refused::Unknown)?;
+        let pending = self.pending.remove(exchange).ok_or(Refused::Unknown)?;
+        let token = std::mem::take(&mut pending.token);
+        let Pending { peer, message_id, entry, verified, answerable, .. } = *pending;
         match answerable {
             Answerable::Piggybacked(timer) => {
                 self.timers.cancel(timer);
                 let acknowledgement = MessageType::Acknowledgement;
                 let bytes = self.outbox.encode(peer, acknowledgement, message_id, token.as_bytes(), content);
-                self.counters.forgotten += self.duplicates.set_reply(entry, Reply::Datagram(bytes.into()));
+                self.counters.forgotten += self.duplicates.set_datagram(entry, bytes);
                 Ok(())
             }
             Answerable::Separate => {
@@ -66,7 +67,7 @@ impl Endpoint {
     /// Source: RFC 7967 §2.
     pub fn stay_silent(&mut self, exchange: ExchangeId, _now: Instant) -> Result<(), Refused> {
         self.acknowledge(exchange);
-        self.pending.remove(exchange).map(drop).ok_or(Refused::Unknown)
+        self.pending.remove(exchange).map(|pending| pending.token = Token::default()).ok_or(Refused::Unknown)
     }
 
     /// Counts the first copy of an answer against what an unverified address may get.
@@ -127,7 +128,7 @@ impl Endpoint {
             return Err(Refused::MessageIds);
         };
         encode(&mut self.datagrams[response.slot as usize], message_id);
-        self.set_reply(answered.entry, Reply::EmptyAcknowledgement(Some(response)));
+        self.duplicates.set_reply(answered.entry, Reply::EmptyAcknowledgement(Some(response)));
         self.start(response, now);
         Ok(())
     }

@@ -2,10 +2,18 @@
 
 use coapway_message::ExchangeId;
 
+/// Values stay in their places when they are removed, until the next one comes: they are not moved.
 #[derive(Debug)]
 pub(super) struct Slots<T> {
-    places: Vec<(u32, Option<T>)>,
+    places: Vec<Place<T>>,
     free: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Place<T> {
+    generation: u32,
+    in_use: bool,
+    value: T,
 }
 
 impl<T> Slots<T> {
@@ -20,7 +28,7 @@ impl<T> Slots<T> {
     /// The name the next [`Slots::insert`] gives out.
     pub(super) fn next_id(&self) -> ExchangeId {
         match self.free.last() {
-            Some(&slot) => ExchangeId { slot, generation: self.places[slot as usize].0 },
+            Some(&slot) => ExchangeId { slot, generation: self.places[slot as usize].generation },
             None => ExchangeId { slot: self.places.len() as u32, generation: 0 },
         }
     }
@@ -29,45 +37,54 @@ impl<T> Slots<T> {
     pub(super) fn insert(&mut self, value: T) -> ExchangeId {
         let id = self.next_id();
         match self.free.pop() {
-            Some(slot) => self.places[slot as usize].1 = Some(value),
-            None => self.places.push((0, Some(value))),
+            Some(slot) => {
+                let place = &mut self.places[slot as usize];
+                place.in_use = true;
+                place.value = value;
+            }
+            None => self.places.push(Place { generation: 0, in_use: true, value }),
         }
         id
     }
 
+    #[inline]
     pub(super) fn get(&self, id: ExchangeId) -> Option<&T> {
-        match self.places.get(id.slot as usize) {
-            Some((generation, value)) if *generation == id.generation => value.as_ref(),
-            _ => None,
-        }
-    }
-
-    pub(super) fn get_mut(&mut self, id: ExchangeId) -> Option<&mut T> {
-        match self.places.get_mut(id.slot as usize) {
-            Some((generation, value)) if *generation == id.generation => value.as_mut(),
-            _ => None,
-        }
+        let place = self.places.get(id.slot as usize)?;
+        (place.generation == id.generation && place.in_use).then_some(&place.value)
     }
 
     #[inline]
-    pub(super) fn remove(&mut self, id: ExchangeId) -> Option<T> {
-        let (generation, value) = self.places.get_mut(id.slot as usize)?;
-        if *generation != id.generation || value.is_none() {
+    pub(super) fn get_mut(&mut self, id: ExchangeId) -> Option<&mut T> {
+        let place = self.places.get_mut(id.slot as usize)?;
+        (place.generation == id.generation && place.in_use).then_some(&mut place.value)
+    }
+
+    /// Ends a name; what it stood for can still be read here.
+    #[inline]
+    pub(super) fn remove(&mut self, id: ExchangeId) -> Option<&mut T> {
+        let place = self.places.get_mut(id.slot as usize)?;
+        if place.generation != id.generation || !place.in_use {
             return None;
         }
-        *generation = generation.wrapping_add(1);
+        place.generation = place.generation.wrapping_add(1);
+        place.in_use = false;
         self.free.push(id.slot);
-        // Last, so that it is moved once.
-        value.take()
+        Some(&mut place.value)
+    }
+
+    /// What a name stood for that was removed, while its place is not used again.
+    pub(super) fn removed(&self, id: ExchangeId) -> Option<&T> {
+        let place = self.places.get(id.slot as usize)?;
+        (place.generation == id.generation.wrapping_add(1) && !place.in_use).then_some(&place.value)
     }
 
     /// What is in the places.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.places.iter().filter_map(|(_, value)| value.as_ref())
+        self.places.iter().filter(|place| place.in_use).map(|place| &place.value)
     }
 
     /// Whether `id` was given out once and is over.
     pub(super) fn is_over(&self, id: ExchangeId) -> bool {
-        self.places.get(id.slot as usize).is_some_and(|&(generation, _)| id.generation < generation)
+        self.places.get(id.slot as usize).is_some_and(|place| id.generation < place.generation)
     }
 }

@@ -45,6 +45,12 @@ pub(super) struct Waiting {
     pub(super) timer: TimerId,
 }
 
+impl Waiting {
+    fn take(&mut self) -> Self {
+        Self { datagram: std::mem::take(&mut self.datagram), ..*self }
+    }
+}
+
 #[derive(Debug)]
 struct Line {
     window: Window,
@@ -120,7 +126,7 @@ impl Turns {
             }
             line.waiting.pop_front();
             line.window.start();
-            return self.waiting.remove(id);
+            return self.waiting.remove(id).map(Waiting::take);
         }
         if line.window.outstanding() == 0 {
             self.lines.remove(&peer);
@@ -130,7 +136,7 @@ impl Turns {
 
     /// A response has waited long enough and leaves its line.
     pub(super) fn give_up(&mut self, id: ExchangeId) -> Option<Waiting> {
-        let waiting = self.waiting.remove(id)?;
+        let waiting = self.waiting.remove(id)?.take();
         if let Some(line) = self.lines.get_mut(&waiting.peer) {
             line.waiting.retain(|&other| other != id);
         }

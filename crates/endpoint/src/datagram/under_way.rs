@@ -232,8 +232,11 @@ impl Endpoint {
     }
 
     fn pong(&mut self, exchange: ExchangeId, now: Instant) {
-        let Some(mut trace) = self.end(exchange) else { return };
-        trace.first_ack = Some(now);
+        if let Some(transmission) = self.transmissions.get_mut(exchange) {
+            transmission.trace.first_ack = Some(now);
+        }
+        self.end(exchange);
+        let Some(trace) = self.ended(exchange) else { return };
         let round_trip = trace.exact_round_trip();
         self.events.push_back(Event::Alive { exchange, round_trip });
     }
@@ -242,7 +245,8 @@ impl Endpoint {
         let Some(transmission) = self.transmissions.get(exchange) else { return };
         match transmission.kind {
             Kind::Request | Kind::Ping => {
-                let Some(trace) = self.end(exchange) else { return };
+                self.end(exchange);
+                let Some(trace) = self.ended(exchange).cloned().map(Box::new) else { return };
                 self.events.push_back(Event::Failed { exchange, failure, trace });
             }
             Kind::Response(answered) => self.delivered(exchange, answered.request, Err(failure), now),
@@ -257,18 +261,19 @@ impl Endpoint {
         now: Instant,
     ) {
         let in_turn = self.leave_turn(exchange);
-        let Some(trace) = self.end(exchange) else { return };
-        let copies = trace.copies.len() as u32;
+        self.end(exchange);
+        let Some(trace) = self.ended(exchange) else { return };
+        let (peer, copies) = (trace.peer, trace.copies.len() as u32);
         self.events.push_back(Event::Delivered { exchange: request, outcome, copies });
         if in_turn {
-            self.end_turn(trace.peer, now);
+            self.end_turn(peer, now);
         }
     }
 
-    /// Ends a message of ours: its timer stops, its Message ID leads nowhere, its slot is free.
-    #[inline]
-    pub(super) fn end(&mut self, exchange: ExchangeId) -> Option<Trace> {
-        let transmission = self.transmissions.get_mut(exchange)?;
+    /// Ends a message of ours: its timer stops, its Message ID leads nowhere, its slot is free. Says
+    /// whether it was under way.
+    pub(super) fn end(&mut self, exchange: ExchangeId) -> bool {
+        let Some(transmission) = self.transmissions.remove(exchange) else { return false };
         if let Some(timer) = transmission.timer.take() {
             self.timers.cancel(timer);
         }
@@ -280,6 +285,11 @@ impl Endpoint {
             buffer.clear();
             buffer.shrink_to(KEPT_BUFFER);
         }
-        self.transmissions.remove(exchange).map(|transmission| transmission.trace)
+        true
+    }
+
+    /// How an exchange went that has just ended; until another begins.
+    pub fn ended(&self, exchange: ExchangeId) -> Option<&Trace> {
+        self.transmissions.removed(exchange).map(|transmission| &transmission.trace)
     }
 }

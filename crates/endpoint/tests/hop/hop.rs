@@ -112,7 +112,7 @@ pub(crate) fn ids(datagram: &[u8]) -> (u16, Vec<u8>) {
 
 pub(crate) fn failure(events: &[Event]) -> Option<(Failure, &Trace)> {
     events.iter().find_map(|event| match event {
-        Event::Failed { failure, trace, .. } => Some((*failure, trace)),
+        Event::Failed { failure, trace, .. } => Some((*failure, &**trace)),
         Event::EmptyAckSent { .. }
         | Event::Repeated { .. }
         | Event::Delivered { .. }

@@ -1,0 +1,183 @@
+//! The URIs that nearly every request carries, read in one pass: a scheme in lower case, an address or
+//! a name in lower case, nothing percent-encoded, no dot segments. Any other is left to a parser of the
+//! whole syntax, with the same result.
+
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::{Authority, Host, MAX_COMPONENT, Scheme, Uri, ends_in_number};
+
+/// What a byte may be part of, unencoded.
+const NAME: u8 = 1;
+const PATH: u8 = 2;
+const QUERY: u8 = 4;
+
+static KINDS: [u8; 256] = {
+    let mut kinds = [0; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        let character = byte as u8;
+        let is_name =
+            character.is_ascii_lowercase() || character.is_ascii_digit() || matches!(character, b'-' | b'.');
+        let is_path = character.is_ascii_alphanumeric()
+            || matches!(
+                character,
+                b'-' | b'.'
+                    | b'_'
+                    | b'~'
+                    | b'!'
+                    | b'$'
+                    | b'&'
+                    | b'\''
+                    | b'('
+                    | b')'
+                    | b'*'
+                    | b'+'
+                    | b','
+                    | b';'
+                    | b'='
+                    | b':'
+                    | b'@'
+                    | b'/'
+            );
+        let is_query = is_path || character == b'?';
+        kinds[byte] = if is_name { NAME } else { 0 }
+            | if is_path { PATH } else { 0 }
+            | if is_query { QUERY } else { 0 };
+        byte += 1;
+    }
+    kinds
+};
+
+/// How many bytes from the start are of this kind.
+#[inline]
+fn span(bytes: &[u8], kind: u8) -> usize {
+    bytes.iter().position(|&byte| KINDS[usize::from(byte)] & kind == 0).unwrap_or(bytes.len())
+}
+
+pub(super) fn parse(text: &str) -> Option<Uri<'_>> {
+    let (scheme, rest) = scheme(text)?;
+    let (host, rest) = host(rest)?;
+    let (port, rest) = port(rest, scheme)?;
+    let (path, rest) = rest.split_at_checked(span(rest.as_bytes(), PATH))?;
+    let query = match rest.as_bytes() {
+        [] => None,
+        [b'?', query @ ..] if span(query, QUERY) == query.len() => rest.get(1..),
+        _ => return None,
+    };
+    let is_short = path.len().max(query.map_or(0, str::len)) <= MAX_COMPONENT;
+    let is_absolute = path.is_empty() || path.starts_with('/');
+    if !is_short || !is_absolute || may_have_dot_segments(path.as_bytes()) {
+        return None;
+    }
+    let authority = Authority { host, port };
+    Some(Uri { scheme, authority, path: Cow::Borrowed(path), query, is_plain: true })
+}
+
+fn scheme(text: &str) -> Option<(Scheme, &str)> {
+    if let Some(rest) = text.strip_prefix("coap://") {
+        return Some((Scheme::Coap, rest));
+    }
+    let (name, rest) = text.split_once("://")?;
+    Some((Scheme::ALL.into_iter().find(|scheme| scheme.name() == name)?, rest))
+}
+
+fn host(text: &str) -> Option<(Host, &str)> {
+    if let Some(rest) = text.strip_prefix('[') {
+        let (literal, rest) = rest.split_once(']')?;
+        let address = literal.parse::<Ipv6Addr>().ok()?;
+        return Some((Host::Address(address.to_canonical()), rest));
+    }
+    let (host, rest) = text.split_at_checked(span(text.as_bytes(), NAME))?;
+    if let Some(address) = dotted(host.as_bytes()) {
+        return Some((Host::Address(IpAddr::V4(address)), rest));
+    }
+    let is_name = !host.is_empty() && host.len() <= MAX_COMPONENT && !ends_in_number(host);
+    is_name.then(|| (Host::Name(host.into()), rest))
+}
+
+/// Four numbers without leading zeros (RFC 3986 §3.2.2).
+fn dotted(bytes: &[u8]) -> Option<Ipv4Addr> {
+    let mut octets = [0_u8; 4];
+    let (mut place, mut value, mut digits) = (0, 0_u16, 0);
+    for &byte in bytes {
+        if byte == b'.' && digits > 0 && place < 3 {
+            octets[place] = u8::try_from(value).ok()?;
+            (place, value, digits) = (place + 1, 0, 0);
+        } else if byte.is_ascii_digit() && digits < 3 && (digits == 0 || value > 0) {
+            (value, digits) = (value * 10 + u16::from(byte - b'0'), digits + 1);
+        } else {
+            return None;
+        }
+    }
+    octets[3] = u8::try_from(value).ok()?;
+    (place == 3 && digits > 0).then(|| Ipv4Addr::from(octets))
+}
+
+fn port(text: &str, scheme: Scheme) -> Option<(u16, &str)> {
+    let Some(rest) = text.strip_prefix(':') else { return Some((scheme.default_port(), text)) };
+    let digits = rest.bytes().take(6).take_while(u8::is_ascii_digit).count();
+    let (number, rest) = rest.split_at_checked(digits)?;
+    let number = number.bytes().fold(0, |number, digit| number * 10 + u32::from(digit - b'0'));
+    (1..=5).contains(&digits).then_some((u16::try_from(number).ok()?, rest))
+}
+
+/// A dot behind a slash: rare enough to be left to others when it is none.
+fn may_have_dot_segments(path: &[u8]) -> bool {
+    path.windows(2).any(|pair| pair == b"/.")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parts(uri: &Uri<'_>) -> (Scheme, Authority, Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let segments = uri.path_segments().map(Cow::into_owned).collect();
+        (uri.scheme(), uri.authority().clone(), segments, uri.query_items().map(Cow::into_owned).collect())
+    }
+
+    #[test]
+    fn the_usual_ones_are_read_here() {
+        for text in [
+            "coap://10.1.2.3/sensors/7",
+            "coap://10.1.2.3:61616/a?b=c&d",
+            "coaps+tcp://[2001:db8::1]:5684",
+            "coap://plant-7.example/x//y/",
+            "coap://h?",
+        ] {
+            assert!(parse(text).is_some(), "{text}");
+        }
+        for text in [
+            "coap://h/%41",
+            "coap://h/./a",
+            "COAP://h/",
+            "coap://H/",
+            "coap://256.1.1.1/",
+            "coap://01.2.3.4/",
+            "coap://h:/",
+        ] {
+            assert!(parse(text).is_none(), "{text}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn what_is_read_here_is_what_a_parser_of_the_whole_syntax_reads(
+            scheme in prop_oneof!["coap|coaps\\+ws|http", "[a-z+]{0,6}"],
+            host in prop_oneof!["[0-9]{1,3}(\\.[0-9]{1,3}){3}", "[a-z0-9.-]{0,12}", "\\[[0-9a-f:.]{0,20}\\]", "\\PC{0,6}"],
+            port in prop_oneof![Just(String::new()), ":[0-9]{0,6}"],
+            path in prop_oneof!["(/[a-z0-9.%:@!$&'()*+,;=~_-]{0,6}){0,4}", "[ -~]{0,12}"],
+            query in prop_oneof![Just(String::new()), "\\?[a-z0-9=&/?%.#]{0,12}"],
+        ) {
+            let text = format!("{scheme}://{host}{port}{path}{query}");
+            if let Some(uri) = parse(&text) {
+                let whole = Uri::parse_any(&text).map(|uri| parts(&uri));
+                prop_assert_eq!(Ok(parts(&uri)), whole, "{}", text);
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! A forward allocates nothing once the tables are as large as they get.
+
+mod forwards;
+
+use std::time::Duration;
+
+use forwards::Forwards;
+
+#[test]
+fn a_forward_allocates_nothing_once_the_tables_are_large_enough() {
+    let mut forwards = Forwards::new(64, Duration::from_secs(1), false);
+    (0..1000).for_each(|_| forwards.round());
+    let counted = allocation_counter::measure(|| (0..1000).for_each(|_| forwards.round()));
+    assert_eq!(forwards.answered, 2000 * 64);
+    assert_eq!(counted.count_total, 0, "in 64 000 forwards");
+}
