@@ -126,10 +126,21 @@ impl<'d> Iterator for Iter<'d> {
 }
 
 /// Delta and value of the option that `bytes` starts with, and what follows it.
+#[inline]
 fn split_option(bytes: &[u8]) -> Result<(u32, &[u8], &[u8]), OptionsError> {
     let (&head, rest) = bytes.split_first().ok_or(OptionsError::Truncated)?;
-    let (delta, rest) = extended(head >> 4, rest)?;
-    let (length, rest) = extended(head & 15, rest)?;
+    let (delta, length) = (head >> 4, head & 15);
+    if delta <= 12 && length <= 12 {
+        let (value, rest) = rest.split_at_checked(length.into()).ok_or(OptionsError::Truncated)?;
+        return Ok((delta.into(), value, rest));
+    }
+    split_extended(delta, length, rest)
+}
+
+#[inline(never)]
+fn split_extended(delta: u8, length: u8, rest: &[u8]) -> Result<(u32, &[u8], &[u8]), OptionsError> {
+    let (delta, rest) = extended(delta, rest)?;
+    let (length, rest) = extended(length, rest)?;
     let (value, rest) = rest.split_at_checked(length as usize).ok_or(OptionsError::Truncated)?;
     Ok((delta, value, rest))
 }
@@ -184,6 +195,12 @@ impl<'b> OptionsWriter<'b> {
         let length = u32::try_from(value.len()).unwrap_or(MAX_EXTENDED).min(MAX_EXTENDED);
         let value = value.get(..length as usize).unwrap_or(value);
         self.last = self.last.max(number.0);
+        if delta <= 12 && length <= 12 {
+            self.buffer.reserve(1 + value.len());
+            self.buffer.push((delta as u8) << 4 | length as u8);
+            self.buffer.extend_from_slice(value);
+            return;
+        }
         let head = self.buffer.len();
         self.buffer.push(0);
         let high = self.extend(u32::from(delta));

@@ -38,16 +38,22 @@ impl Proxy {
                 if relayed.is_loop {
                     self.alert(Alert::Loop { client: fetch.client });
                 }
-                self.relay_answer(&fetch, &relayed.content, peer.remote, now);
+                self.relay_answer(&fetch, &relayed.content, (peer.remote, exchange), now);
             }
             Err(failure) => self.answer_failure(&fetch, failure, evidence, now),
         }
         self.scratch = scratch;
     }
 
-    fn relay_answer(&mut self, fetch: &Fetch, content: &Content<'_>, origin: SocketAddr, now: Instant) {
+    fn relay_answer(
+        &mut self,
+        fetch: &Fetch,
+        content: &Content<'_>,
+        (origin, exchange): (SocketAddr, ExchangeId),
+        now: Instant,
+    ) {
         if matches!(content.code, Code::TOO_MANY_REQUESTS | Code::SERVICE_UNAVAILABLE)
-            && let Some(similar) = fetch.hint
+            && let Some(similar) = self.similar(fetch, origin, exchange)
         {
             self.hints.note(similar, content, now);
         }

@@ -74,32 +74,30 @@ impl Origin {
         }
     }
 
-    /// The port to send from: the current one while it has Message IDs, else the next that has. A
-    /// block-wise transfer under way has a port of its own.
-    pub(crate) fn choose_port(
+    /// Sends from the current port while it has Message IDs, else from the next that has. A block-wise
+    /// transfer under way has a port of its own. `send` says `None` where there is no Message ID.
+    pub(crate) fn over_a_port<T>(
         &mut self,
         source_ports: u32,
         order: &Order,
-        has_message_id: impl Fn(&Peer) -> bool,
         now: Instant,
-    ) -> Option<Peer> {
+        send: &mut impl FnMut(Peer) -> Option<T>,
+    ) -> Option<T> {
         let count = source_ports.max(1);
         let (bound, taken) = self.permits.ports(order, now);
         if let Some(number) = bound {
-            let peer = self.peer(number);
-            return has_message_id(&peer).then_some(peer);
+            return send(self.peer(number));
         }
         for step in 0..count {
-            let number = (self.port + step) % count;
-            let peer = self.peer(number);
-            if taken.contains(number) {
+            let number = if step == 0 { self.port } else { (self.port + step) % count };
+            if number >= count || taken.contains(number) {
                 continue;
             }
-            if has_message_id(&peer) {
+            if let Some(sent) = send(self.peer(number)) {
                 if order.transfer.is_none() {
                     self.port = number;
                 }
-                return Some(peer);
+                return Some(sent);
             }
         }
         None

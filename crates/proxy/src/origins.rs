@@ -25,6 +25,8 @@ pub(crate) struct Origins {
     places: Vec<Option<Origin>>,
     free: Vec<u32>,
     by_address: HashMap<AddressKey, u32, RandomState>,
+    /// The one that was looked for last: often it is looked for again.
+    last: Option<(AddressKey, u32)>,
     /// Origins in the order in which they may be forgotten, if they stayed idle.
     idle: VecDeque<(Instant, u32)>,
     most: usize,
@@ -38,6 +40,7 @@ impl Origins {
             places: Vec::new(),
             free: Vec::new(),
             by_address: HashMap::with_hasher(by_address),
+            last: None,
             idle: VecDeque::new(),
             most,
             hasher,
@@ -73,9 +76,17 @@ impl Origins {
         parameters: &UpstreamParameters,
         now: Instant,
     ) -> Option<u32> {
-        if let Some(&index) = self.by_address.get(&AddressKey(address, upstream.0)) {
+        let key = AddressKey(address, upstream.0);
+        if let Some((last, index)) = self.last
+            && last == key
+        {
             return Some(index);
         }
+        if let Some(&index) = self.by_address.get(&key) {
+            self.last = Some((key, index));
+            return Some(index);
+        }
+        self.last = None;
         self.forget_idle(now);
         if self.by_address.len() >= self.most && !self.forget_silent() {
             return None;
@@ -87,7 +98,7 @@ impl Origins {
         });
         self.idle.push_back((origin.idle_from, index));
         self.places[index as usize] = Some(origin);
-        self.by_address.insert(AddressKey(address, upstream.0), index);
+        self.by_address.insert(key, index);
         Some(index)
     }
 
@@ -100,7 +111,9 @@ impl Origins {
                 Some(origin)
                     if origin.is_idle() && origin.transfers == 0 && !origin.permits.probing.was_heard() =>
                 {
-                    self.by_address.remove(&AddressKey(origin.address, origin.upstream.0));
+                    let key = AddressKey(origin.address, origin.upstream.0);
+                    self.last = None;
+                    self.by_address.remove(&key);
                     self.places[index as usize] = None;
                     self.free.push(index);
                     return true;
@@ -124,7 +137,9 @@ impl Origins {
             if origin.idle_from > now || !origin.is_idle() || origin.retry_at.is_some() {
                 self.idle.push_back((origin.idle_from.max(now + PAUSE), index));
             } else {
-                self.by_address.remove(&AddressKey(origin.address, origin.upstream.0));
+                let key = AddressKey(origin.address, origin.upstream.0);
+                self.last = None;
+                self.by_address.remove(&key);
                 self.places[index as usize] = None;
                 self.free.push(index);
             }

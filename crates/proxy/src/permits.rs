@@ -22,6 +22,9 @@ pub(crate) enum Hindrance {
     Until(Instant),
 }
 
+/// Room from the start: clients come and go, and a table that is full of their traces is tidied often.
+const PLACES: usize = 56;
+
 /// The rules of one origin that look at the request.
 #[derive(Debug)]
 pub(crate) struct Permits {
@@ -34,25 +37,28 @@ pub(crate) struct Permits {
 impl Permits {
     pub(crate) fn new(hasher: RandomState) -> Self {
         Self {
-            places: HashMap::with_hasher(hasher.clone()),
+            places: HashMap::with_capacity_and_hasher(PLACES, hasher.clone()),
             probing: Probing::default(),
             transfers: Transfers::new(hasher),
         }
     }
 
-    /// What stands against a request now; `window` is the number of places, `last` the newest
-    /// round-trip time, and `has_room` says whether there may be one more transfer.
+    /// What stands against a request now; `window` is the number of places and `outstanding` how many are
+    /// taken, `last` the newest round-trip time, and `has_room` says whether there may be one more
+    /// transfer.
     pub(crate) fn hindrance(
         &mut self,
         order: &Order,
         parameters: &UpstreamParameters,
-        window: u32,
+        (window, outstanding): (u32, u32),
         last: Option<Duration>,
         has_room: bool,
         now: Instant,
     ) -> Option<Hindrance> {
-        let held = self.places.get(&AddressKey(order.client, 0)).copied().unwrap_or_default();
-        if held >= window.saturating_sub(1).max(1) {
+        let most = window.saturating_sub(1).max(1);
+        if outstanding >= most
+            && self.places.get(&AddressKey(order.client, 0)).is_some_and(|&held| held >= most)
+        {
             return Some(Hindrance::Places);
         }
         if !order.confirmable {

@@ -250,9 +250,13 @@ impl Proxy {
     /// A request has gone unanswered for a while: should it come back, it went round.
     fn mark_slow(&mut self, request: ExchangeId) {
         let Some(&Some(id)) = self.fetches.get(request.slot as usize) else { return };
-        let Some(fetch) = self.relay.fetch_mut(id).filter(|fetch| fetch.request == request) else { return };
-        if let (Phase::Sent(origin, _), None) = (fetch.phase, fetch.mark) {
-            fetch.mark = fetch.hint.map(|similar| self.loops.enter(similar, origin.ip()));
+        let Some(fetch) = self.relay.fetch(id).filter(|fetch| fetch.request == request) else { return };
+        if let (Phase::Sent(origin, exchange), None) = (fetch.phase, fetch.mark) {
+            let mark =
+                self.similar(fetch, origin, exchange).map(|similar| self.loops.enter(similar, origin.ip()));
+            if let Some(fetch) = self.relay.fetch_mut(id) {
+                fetch.mark = mark;
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use coapway_endpoint::{Gate, Peer, Received};
 use coapway_message::{Content, Evidence, ExchangeId, Failure, OptionNumber, OwnedContent, Token};
 use coapway_relay::{
-    Decision, Destination, Fetch, FetchId, NoResponse, Phase, Plan, Refusal, Verdict, resource_key,
+    Decision, Destination, Fetch, FetchId, NoResponse, Origin, Phase, Plan, Refusal, Verdict, resource_key,
     with_hop_limit, with_request_tag,
 };
 use coapway_time::Instant;
@@ -80,7 +80,10 @@ impl Proxy {
     /// Adds what the request gets on its way beside what the client gave it.
     fn complete(&mut self, arrival: &Arrival<'_>, content: &Content<'_>, plan: Plan<'_>, now: Instant) {
         let &Arrival { request, peer, .. } = arrival;
-        let similar = self.hints.key(&plan);
+        let may_be_similar = !self.hints.is_empty() || !self.loops.is_empty();
+        let similar = may_be_similar
+            .then(|| self.hints.key(plan.upstream, Origin::from(&plan.destination), &plan.content))
+            .flatten();
         let mut added: [Vec<u8>; 2] = Default::default();
         let [tagged, limited] = &mut added;
         let mut plan = plan;
@@ -106,24 +109,17 @@ impl Proxy {
                 return;
             }
         }
-        self.guard(arrival, content, &plan, similar, now);
+        self.guard(arrival, content, &plan, now);
     }
 
     /// Answers a POST or PATCH that an equal one has answered already, where that is asked for.
-    fn guard(
-        &mut self,
-        arrival: &Arrival<'_>,
-        content: &Content<'_>,
-        plan: &Plan<'_>,
-        similar: Option<u64>,
-        now: Instant,
-    ) {
+    fn guard(&mut self, arrival: &Arrival<'_>, content: &Content<'_>, plan: &Plan<'_>, now: Instant) {
         let &Arrival { request, peer, .. } = arrival;
         let parameters = self.upstreams.parameters(plan.upstream);
         // Protected ones have no meaning that could be compared (RFC 8613 §10).
         let is_guarded = parameters.post_guard == PostGuard::Fingerprint && !plan.oscore;
         if plan.method.is_idempotent() || !is_guarded {
-            self.begin(arrival, content, plan, similar, now);
+            self.begin(arrival, content, plan, now);
             return;
         }
         let until = now + parameters.post_guard_window;
@@ -135,7 +131,7 @@ impl Proxy {
         let waiter = Waiter { request, no_response: plan.no_response };
         match self.guards.find(fingerprint, waiter, now) {
             Known::New => {
-                if self.begin(arrival, content, plan, similar, now) {
+                if self.begin(arrival, content, plan, now) {
                     self.guards.begin(fingerprint, request, until);
                 }
             }
@@ -156,14 +152,7 @@ impl Proxy {
     }
 
     /// Puts a request on its way; says whether it still is.
-    fn begin(
-        &mut self,
-        arrival: &Arrival<'_>,
-        content: &Content<'_>,
-        plan: &Plan<'_>,
-        similar: Option<u64>,
-        now: Instant,
-    ) -> bool {
+    fn begin(&mut self, arrival: &Arrival<'_>, content: &Content<'_>, plan: &Plan<'_>, now: Instant) -> bool {
         let &Arrival { request, peer, confirmable, token, .. } = arrival;
         if self.is_full() {
             self.refuse(request, plan.no_response, Refusal::OVERLOADED, now);
@@ -190,7 +179,6 @@ impl Proxy {
             evidence: Evidence::NotSent,
             phase: Phase::LookingUp,
             reissuable: plan.reissuable || is_tagged,
-            hint: similar,
             transfer: plan.block.then(|| resource_key(&self.hasher, &plan.destination, &plan.content)),
             is_last_block: !plan.block1.is_some_and(|block| block.more),
             is_named: matches!(plan.destination, Destination::Name { .. }),
@@ -212,9 +200,7 @@ impl Proxy {
             self.journal.draft(request, || arrival.record(content, upstream, plan, now));
         }
         match &plan.destination {
-            Destination::Address(address) => {
-                self.try_addresses(fetch, [*address].into_iter(), &plan.content, now);
-            }
+            Destination::Address(address) => self.send(fetch, *address, &plan.content, now),
             Destination::Name { host, port } => {
                 let port = *port;
                 let client = peer.remote.ip();
@@ -295,7 +281,7 @@ impl Proxy {
             token: known.token.clone().filter(|_| !is_reissue),
             is_reissue,
         };
-        let started = match self.upstreams.start(fetch, upstream, origin, order, content, now) {
+        let started = match self.upstreams.start(fetch, upstream, origin, &order, content, now) {
             Ok(started) => started,
             // The exchange before is still listened to.
             Err(_) if is_reissue => {
@@ -354,6 +340,15 @@ impl Proxy {
             fetch.earlier.push(exchange);
         }
         self.send(id, origin, &content.as_content(), now);
+    }
+}
+
+impl Proxy {
+    /// What the request of a fetch has in common with similar ones, by what was sent in `exchange`.
+    pub(crate) fn similar(&self, fetch: &Fetch, origin: SocketAddr, exchange: ExchangeId) -> Option<u64> {
+        let content = self.upstreams.endpoint().sent_content(exchange)?;
+        let origin = if fetch.is_named { Origin::Named(origin.port()) } else { Origin::Address(origin) };
+        self.hints.key(fetch.upstream, origin, &content)
     }
 }
 

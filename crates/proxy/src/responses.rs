@@ -15,24 +15,28 @@ const LEAST: u32 = 4;
 pub(crate) struct ResponseTimes {
     /// In milliseconds.
     last: [u32; WINDOW],
+    /// The least of those seen.
+    least: u32,
     seen: u32,
 }
 
 impl ResponseTimes {
     pub(crate) fn saw(&mut self, time: Duration) {
         let place = self.seen as usize % WINDOW;
-        self.last[place] = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+        let time = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+        let before = std::mem::replace(&mut self.last[place], time);
+        if self.seen == 0 || time <= self.least {
+            self.least = time;
+        } else if before == self.least && self.seen as usize >= WINDOW {
+            self.least = self.last.iter().copied().min().unwrap_or(time);
+        }
         // Past the window the count only has to stay past it.
         self.seen = if self.seen == u32::MAX { WINDOW as u32 } else { self.seen + 1 };
     }
 
     /// The fastest of the last responses; `None` while too little is known.
     pub(crate) fn fastest(&self) -> Option<Duration> {
-        let known = self.last.get(..(self.seen as usize).min(WINDOW))?;
-        if self.seen < LEAST {
-            return None;
-        }
-        known.iter().min().map(|&millis| Duration::from_millis(millis.into()))
+        (self.seen >= LEAST).then(|| Duration::from_millis(self.least.into()))
     }
 }
 

@@ -42,7 +42,7 @@ impl Upstreams {
         fetch: FetchId,
         upstream: UpstreamId,
         address: SocketAddr,
-        order: Order,
+        order: &Order,
         content: &Content<'_>,
         now: Instant,
     ) -> Result<Started, Failure> {
@@ -56,11 +56,12 @@ impl Upstreams {
         let started = |standing| Ok(Started { standing, answered_after });
         let mut has_its_turn = false;
         if origin.window.is_open() && !origin.is_starved {
-            let (window, last) = (origin.window.size(), origin.round_trip.last());
+            let window = (origin.window.size(), origin.window.outstanding());
+            let last = origin.round_trip.last();
             let has_room = self.transfers < MOST_OF_ALL;
             let is_first = origin.queue.is_empty();
-            match origin.permits.hindrance(&order, parameters, window, last, has_room, now) {
-                None if is_first => match self.send(index, fetch, &order, content, now) {
+            match origin.permits.hindrance(order, parameters, window, last, has_room, now) {
+                None if is_first => match self.send(index, fetch, order, content, now) {
                     Attempt::Sent(exchange) => return started(Standing::Sent(exchange)),
                     Attempt::TooLate => return started(Standing::Queued),
                     Attempt::NoMessageId => {}
@@ -78,7 +79,7 @@ impl Upstreams {
             self.progress.push_back(Progress::Failed { fetch: shed.fetch, failure, trace: None });
         }
         let client = order.client;
-        let queued = Queued { fetch, order, content: (*content).into(), since: now };
+        let queued = Queued { fetch, order: order.clone(), content: (*content).into(), since: now };
         origin.queue.push(client, queued);
         if has_its_turn {
             self.pump(index, now);
@@ -125,7 +126,8 @@ impl Upstreams {
                 return;
             }
             let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
-            let (address, window, last) = (origin.address, origin.window.size(), origin.round_trip.last());
+            let (address, last) = (origin.address, origin.round_trip.last());
+            let window = (origin.window.size(), origin.window.outstanding());
             let has_room = self.transfers < MOST_OF_ALL;
             let mut until: Option<Instant> = None;
             let permits = &mut origin.permits;
@@ -183,23 +185,23 @@ impl Upstreams {
         if left <= needed && left < order.patience {
             return Attempt::TooLate;
         }
-        let endpoint = &self.endpoint;
-        let has_message_id = |peer: &_| endpoint.has_message_id(peer, now);
-        let Some(peer) = origin.choose_port(parameters.source_ports, order, has_message_id, now) else {
-            return self.starve(index, now);
-        };
         let timeout = origin.round_trip.timeout(left, now);
         let derived = self.derived.get(origin.upstream.0 as usize).unwrap_or(&self.derived[0]);
         let schedule = schedule(parameters, derived, order, timeout, last.unwrap_or_default());
-        let token = match parameters.token {
-            TokenPolicy::Fresh => None,
-            TokenPolicy::Preserve => order
-                .token
-                .as_ref()
-                .map(coapway_message::Token::as_bytes)
-                .filter(|token| self.endpoint.is_token_free(&peer, token, now)),
+        let endpoint = &mut self.endpoint;
+        let mut send = |peer: Peer| {
+            let token = match parameters.token {
+                TokenPolicy::Fresh => None,
+                TokenPolicy::Preserve => order
+                    .token
+                    .as_ref()
+                    .map(coapway_message::Token::as_bytes)
+                    .filter(|token| endpoint.is_token_free(&peer, token, now)),
+            };
+            let exchange = endpoint.send_request(peer, order.confirmable, token, content, schedule, now);
+            exchange.ok().map(|exchange| (peer, exchange))
         };
-        let Ok(exchange) = self.endpoint.send_request(peer, order.confirmable, token, content, schedule, now)
+        let Some((peer, exchange)) = origin.over_a_port(parameters.source_ports, order, now, &mut send)
         else {
             return self.starve(index, now);
         };

@@ -73,6 +73,10 @@ impl Shift {
             return self.calm(usual, now).then_some(Change::Calmed);
         }
         self.usual += USUAL * (one - self.usual);
+        if !needed_help && self.sum == 0.0 {
+            // It would sink, and does not.
+            return None;
+        }
         let shifted = (3.0 * usual).max(usual + 0.1).min(0.95);
         let step = if needed_help { shifted / usual } else { (1.0 - shifted) / (1.0 - usual) };
         self.sum = (self.sum + step.ln()).max(0.0);

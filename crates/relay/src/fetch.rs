@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use coapway_message::{Evidence, ExchangeId, Method, Token};
-use coapway_time::{Instant, TimerId, Timers};
+use coapway_time::{InOrder, Instant, TimerId, Timers};
 use smallvec::SmallVec;
 
 use crate::admission::Admission;
@@ -50,8 +50,6 @@ pub struct Fetch {
     pub no_response: NoResponse,
     /// Whether it may be issued anew in a new exchange.
     pub reissuable: bool,
-    /// What its request has in common with similar ones, for [`Hints`](crate::Hints).
-    pub hint: Option<u64>,
     /// The block-wise transfer it is part of, by a keyed hash of its resource.
     pub transfer: Option<u64>,
     /// Whether its block is the last of the request's body.
@@ -74,11 +72,17 @@ pub struct Fetch {
     pub phase: Phase,
 }
 
+/// How often the place was used before, and what is in it: with a timer, if its deadline is out of order.
+type Place = (u32, Option<(Fetch, Option<TimerId>)>);
+
 /// All fetches and their deadlines.
 #[derive(Debug, Default)]
 pub(crate) struct Fetches {
-    places: Vec<(u32, Option<(Fetch, TimerId)>)>,
+    places: Vec<Place>,
     free: Vec<u32>,
+    /// Most deadlines are the same time away.
+    in_order: InOrder<FetchId>,
+    /// The others.
     deadlines: Timers<FetchId>,
 }
 
@@ -94,7 +98,8 @@ impl Fetches {
         });
         let place = &mut self.places[slot as usize];
         let id = FetchId { slot, generation: place.0 };
-        let timer = self.deadlines.insert(fetch.deadline, id);
+        let out_of_order = self.in_order.push(fetch.deadline, id).is_err();
+        let timer = out_of_order.then(|| self.deadlines.insert(fetch.deadline, id));
         place.1 = Some((fetch, timer));
         id
     }
@@ -121,23 +126,33 @@ impl Fetches {
         let (fetch, timer) = place.take()?;
         *generation = generation.wrapping_add(1);
         self.free.push(id.slot);
-        self.deadlines.cancel(timer);
+        match timer {
+            Some(timer) => drop(self.deadlines.cancel(timer)),
+            None => {
+                let places = &self.places;
+                self.in_order.forget_while(|id| !is_under_way(places, *id));
+            }
+        }
         Some(fetch)
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.deadlines.next_deadline()
+        [self.in_order.next_deadline(), self.deadlines.next_deadline()].into_iter().flatten().min()
     }
 
     /// The next fetch whose time is over; it stays in the table until it is removed.
     pub(crate) fn expire(&mut self, now: Instant) -> Option<FetchId> {
         loop {
-            let id = self.deadlines.expire(now)?;
+            let id = self.in_order.expire(now).or_else(|| self.deadlines.expire(now))?;
             if self.get(id).is_some() {
                 return Some(id);
             }
         }
     }
+}
+
+fn is_under_way(places: &[Place], id: FetchId) -> bool {
+    matches!(places.get(id.slot as usize), Some((generation, Some(_))) if *generation == id.generation)
 }
 
 #[cfg(test)]
@@ -157,7 +172,6 @@ mod tests {
             route: None,
             no_response: NoResponse::NONE,
             reissuable: true,
-            hint: None,
             transfer: None,
             is_last_block: true,
             is_named: false,

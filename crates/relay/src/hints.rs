@@ -5,6 +5,7 @@
 //! origin the proxy is one client.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use ahash::RandomState;
@@ -14,8 +15,9 @@ use coapway_time::Instant;
 use hashbrown::HashMap;
 
 use crate::answer::compose;
+use crate::parameters::UpstreamId;
 use crate::resource::resource_key;
-use crate::route::Plan;
+use crate::route::Destination;
 
 /// The Max-Age of a response without one, in seconds (RFC 7252 §5.10.5).
 const DEFAULT_MAX_AGE: u32 = 60;
@@ -23,6 +25,24 @@ const DEFAULT_MAX_AGE: u32 = 60;
 const LONGEST: u32 = 300;
 /// What is kept of a payload, in bytes.
 const MAX_TEXT: usize = 256;
+
+/// How a request names its origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// By address.
+    Address(SocketAddr),
+    /// By a name, which its Uri-Host repeats, and this port.
+    Named(u16),
+}
+
+impl From<&Destination> for Origin {
+    fn from(destination: &Destination) -> Self {
+        match *destination {
+            Destination::Address(address) => Self::Address(address),
+            Destination::Name { port, .. } => Self::Named(port),
+        }
+    }
+}
 
 /// What [`Hints`] counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,10 +104,12 @@ impl Hints {
         &self.counters
     }
 
-    /// What similar requests have in common; `None` when nobody can tell, because of OSCORE.
-    pub fn key(&self, plan: &Plan<'_>) -> Option<u64> {
-        let target = (plan.upstream, &plan.destination, plan.content.code);
-        (!plan.oscore).then(|| resource_key(&self.hasher, target, &plan.content))
+    /// What similar requests have in common, by what is sent to the origin; `None` when nobody can tell,
+    /// because of OSCORE.
+    pub fn key(&self, upstream: UpstreamId, origin: Origin, content: &Content<'_>) -> Option<u64> {
+        let target = (upstream, origin, content.code);
+        let is_oscore = content.options.first(OptionNumber::OSCORE).is_some();
+        (!is_oscore).then(|| resource_key(&self.hasher, target, content))
     }
 
     /// An origin answered a request with this key. An answer of ours is no hint.

@@ -37,7 +37,7 @@ pub use answer::{Answer, Fault, Refusal, Text};
 pub use block::Block;
 pub use fetch::{Fetch, FetchId, Phase};
 pub use forward::{Relayed, relay_response, with_hop_limit, with_request_tag};
-pub use hints::{HintCounters, Hints};
+pub use hints::{HintCounters, Hints, Origin};
 pub use limits::{ClientLimits, LimitCounters, Verdict};
 pub use no_response::NoResponse;
 pub use parameters::{Forward, Hosts, Parameters, PatternError, Route, TargetPattern, Upstream, UpstreamId};

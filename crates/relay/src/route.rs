@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use coapway_message::options::uint;
-use coapway_message::uri::{Authority, Host, HostRef, Scheme, Uri, UriError};
+use coapway_message::uri::{Authority, Host, HostRef, Scheme, Uri};
 use coapway_message::{Content, Method, OptionNumber, Options};
 
 use crate::admission::{Admission, admit_address, admit_client, admit_target, is_for_host, is_own};
@@ -91,8 +91,7 @@ pub fn decide<'s>(
     match (request.proxy_uri, request.proxy_scheme) {
         (Some(_), Some(_)) => Err(Refusal::TWO_TARGETS),
         (Some(value), None) => {
-            let text = std::str::from_utf8(value).map_err(|_| Refusal::uri(UriError::Syntax))?;
-            let uri = Uri::parse(text).map_err(Refusal::uri)?;
+            let uri = Uri::from_option(value).map_err(Refusal::uri)?;
             require_coap(uri.scheme())?;
             let target = (uri.authority(), Resource::Named(&uri));
             forward(parameters, client, &request, target, scratch)

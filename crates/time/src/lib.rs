@@ -6,10 +6,13 @@
 //!
 //! [`Instant`] counts microseconds since the program (or the virtual world) started and has no
 //! `now()`: whoever drives a state machine says what time it is. [`Timers`] keeps the deadlines of
-//! one state machine and hands out their names, earliest first.
+//! one state machine and hands out their names, earliest first; [`InOrder`] does so where they come in
+//! order.
 
+mod in_order;
 mod instant;
 mod timers;
 
+pub use in_order::InOrder;
 pub use instant::Instant;
 pub use timers::{TimerId, Timers};

@@ -84,7 +84,7 @@ impl<K> Timers<K> {
 
     /// Starts a timer; one whose deadline has passed is due at once.
     pub fn insert(&mut self, deadline: Instant, key: K) -> TimerId {
-        let tick = deadline.as_micros().div_ceil(1 << TICK_SHIFT).min(u64::MAX >> TICK_SHIFT);
+        let tick = tick(deadline);
         let index = self.allocate(tick, key);
         self.file(index);
         self.running += 1;
@@ -218,6 +218,18 @@ impl<K> Timers<K> {
         self.running -= 1;
         node.key.take().expect("a linked node has its key")
     }
+}
+
+/// The tick a deadline is due at.
+#[inline]
+fn tick(deadline: Instant) -> u64 {
+    deadline.as_micros().div_ceil(1 << TICK_SHIFT).min(u64::MAX >> TICK_SHIFT)
+}
+
+/// When that is.
+#[inline]
+pub(crate) fn rounded(deadline: Instant) -> Instant {
+    Instant::from_micros(tick(deadline) << TICK_SHIFT)
 }
 
 fn push<K>(nodes: &mut [Node<K>], list: &mut List, index: u32) {

@@ -1,7 +1,7 @@
 //! Requests of peers: Acknowledgement in time, one answer for all copies (RFC 7252 §4.5, §5.2).
 
 use coapway_message::{Code, Content, Datagram, ExchangeId, MessageType, OptionNumber, OptionsWriter, Token};
-use coapway_time::Instant;
+use coapway_time::{Instant, TimerId};
 
 use super::account::Account;
 use super::duplicates::{Class, EntryId, Known, Message, Reply};
@@ -66,7 +66,10 @@ impl Endpoint {
         };
         let answerable = if confirmable {
             let deadline = now + self.parameters.early_ack_after;
-            Answerable::Piggybacked(self.timers.insert(deadline, Deadline::Acknowledge(exchange)))
+            let out_of_order = self.acknowledgements.push(deadline, exchange).is_err();
+            Answerable::Piggybacked(
+                out_of_order.then(|| self.timers.insert(deadline, Deadline::Acknowledge(exchange))),
+            )
         } else {
             Answerable::NonConfirmable
         };
@@ -157,9 +160,9 @@ impl Endpoint {
     pub(super) fn acknowledge(&mut self, exchange: ExchangeId) -> bool {
         let Some(pending) = self.pending.get_mut(exchange) else { return false };
         let Answerable::Piggybacked(timer) = pending.answerable else { return false };
-        self.timers.cancel(timer);
         pending.answerable = Answerable::Separate;
         let (peer, message_id, entry) = (pending.peer, pending.message_id, pending.entry);
+        self.no_early_acknowledgement(timer);
         self.duplicates.set_reply(entry, Reply::EmptyAcknowledgement(None));
         if let Some(account) = self.duplicates.account(entry) {
             let fits = account.spend(EMPTY);
@@ -167,6 +170,18 @@ impl Endpoint {
         }
         self.outbox.empty(peer, MessageType::Acknowledgement, message_id);
         true
+    }
+
+    /// The early Acknowledgement of a request is not waited for any more.
+    pub(super) fn no_early_acknowledgement(&mut self, timer: Option<TimerId>) {
+        match timer {
+            Some(timer) => drop(self.timers.cancel(timer)),
+            None => {
+                let pending = &self.pending;
+                self.acknowledgements
+                    .forget_while(|&id| !pending.get(id).is_some_and(Pending::is_acknowledged_later));
+            }
+        }
     }
 
     /// Whether so many further bytes may leave because of a request; what does not is counted.

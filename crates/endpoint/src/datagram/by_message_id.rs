@@ -43,7 +43,8 @@ impl Equivalent<Key> for FromAnyAddress<'_> {
 
 impl ByMessageId {
     pub(super) fn new(hasher: ahash::RandomState) -> Self {
-        Self { messages: HashMap::with_hasher(hasher) }
+        // Room from the start: a table that is full of traces of what is over is tidied often.
+        Self { messages: HashMap::with_capacity_and_hasher(448, hasher) }
     }
 
     pub(super) fn len(&self) -> usize {

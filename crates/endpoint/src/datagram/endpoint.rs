@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use coapway_message::{Code, Datagram, Failure, Malformed, MessageType};
-use coapway_time::{Instant, Timers};
+use coapway_message::{Code, Datagram, ExchangeId, Failure, Malformed, MessageType};
+use coapway_time::{InOrder, Instant, Timers};
 
 use super::by_message_id::ByMessageId;
 use super::duplicates::Duplicates;
@@ -84,6 +84,8 @@ pub struct Endpoint {
     /// The datagram of each transmission, by slot; the buffers stay with the slot.
     pub(super) datagrams: Vec<Vec<u8>>,
     pub(super) timers: Timers<Deadline>,
+    /// When requests of peers are acknowledged although they are not answered.
+    pub(super) acknowledgements: InOrder<ExchangeId>,
     pub(super) outbox: Outbox,
     pub(super) events: VecDeque<Event>,
     pub(super) random: fastrand::Rng,
@@ -113,6 +115,7 @@ impl Endpoint {
             preserved: PreservedTokens::new(seed.part(5).hasher()),
             datagrams: Vec::new(),
             timers: Timers::new(),
+            acknowledgements: InOrder::default(),
             outbox: Outbox::default(),
             events: VecDeque::new(),
             random: fastrand::Rng::with_seed(seed.word(3)),
@@ -262,6 +265,11 @@ impl Endpoint {
         self.duplicates.expire_overdue(now);
         let most = self.outbox.len() + self.events.len() + AT_ONCE;
         while self.outbox.len() + self.events.len() < most
+            && let Some(exchange) = self.acknowledgements.expire(now)
+        {
+            self.acknowledge_early(exchange);
+        }
+        while self.outbox.len() + self.events.len() < most
             && let Some(deadline) = self.timers.expire(now)
         {
             match deadline {
@@ -274,7 +282,12 @@ impl Endpoint {
 
     /// When to call [`Endpoint::handle_timeout`] next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        [self.timers.next_deadline(), self.duplicates.next_overdue()].into_iter().flatten().min()
+        let deadlines = [
+            self.timers.next_deadline(),
+            self.acknowledgements.next_deadline(),
+            self.duplicates.next_overdue(),
+        ];
+        deadlines.into_iter().flatten().min()
     }
 
     /// The next event.
@@ -301,7 +314,7 @@ impl Endpoint {
             in_turn += usize::from(transmission.in_turn);
             preserved += usize::from(transmission.preserved);
         }
-        let acknowledgements = self.pending.iter().filter(|pending| pending.is_acknowledged_later());
+        let acknowledgements = self.pending.iter().filter(|pending| pending.has_timer());
         assert_eq!(
             self.timers.len(),
             self.transmissions.len() + acknowledgements.count() + self.turns.waiting(),

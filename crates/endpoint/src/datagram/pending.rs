@@ -20,8 +20,8 @@ pub(super) enum Deadline {
 /// How a request can be answered now.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answerable {
-    /// In the Acknowledgement, until the timer fires.
-    Piggybacked(TimerId),
+    /// In the Acknowledgement, until its time comes: in order with others, or by a timer of its own.
+    Piggybacked(Option<TimerId>),
     /// In a Confirmable message: the Acknowledgement left empty.
     Separate,
     /// In a Non-confirmable message.
@@ -41,8 +41,13 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Whether a timer waits to acknowledge it.
+    /// Whether it is still to be acknowledged.
     pub(super) const fn is_acknowledged_later(&self) -> bool {
         matches!(self.answerable, Answerable::Piggybacked(_))
+    }
+
+    /// Whether a timer of its own waits to acknowledge it.
+    pub(super) const fn has_timer(&self) -> bool {
+        matches!(self.answerable, Answerable::Piggybacked(Some(_)))
     }
 }

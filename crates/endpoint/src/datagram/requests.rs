@@ -85,9 +85,10 @@ impl Endpoint {
             })
     }
 
-    /// The content of a request of ours under way.
+    /// The content of a request of ours that is under way or has just ended.
     pub fn sent_content(&self, exchange: ExchangeId) -> Option<Content<'_>> {
-        let transmission = self.transmissions.get(exchange)?;
+        let transmission =
+            self.transmissions.get(exchange).or_else(|| self.transmissions.removed(exchange))?;
         let bytes = self.datagrams.get(exchange.slot as usize)?;
         (transmission.kind == Kind::Request)
             .then(|| Datagram::parse(bytes).ok())?

@@ -37,7 +37,7 @@ impl Endpoint {
         let Pending { peer, message_id, entry, verified, answerable, .. } = *pending;
         match answerable {
             Answerable::Piggybacked(timer) => {
-                self.timers.cancel(timer);
+                self.no_early_acknowledgement(timer);
                 let acknowledgement = MessageType::Acknowledgement;
                 let bytes = self.outbox.encode(peer, acknowledgement, message_id, token.as_bytes(), content);
                 self.counters.forgotten += self.duplicates.set_datagram(entry, bytes);

@@ -28,6 +28,9 @@ pub struct RoundTrip {
     initial: Duration,
     samples: Samples,
     estimate: Estimate,
+    /// What the estimate gives, and whether that is above the cap.
+    base: Duration,
+    is_above_cap: bool,
     held: Option<Duration>,
     /// When a timeout was asked for last.
     asked: Instant,
@@ -41,6 +44,8 @@ impl RoundTrip {
             initial,
             samples: Samples::default(),
             estimate: Estimate::new(parameters.estimator),
+            base: initial,
+            is_above_cap: false,
             held: None,
             asked: Instant::ZERO,
         }
@@ -55,27 +60,33 @@ impl RoundTrip {
                 self.estimate.learn(&self.samples);
             }
         }
+        self.derive();
+    }
+
+    /// To be called when samples or parameters have changed.
+    fn derive(&mut self) {
+        self.base = self.estimate.timeout(&self.samples, &self.parameters, self.initial);
+        self.is_above_cap = self.estimate.exceeds_cap(&self.samples, &self.parameters);
     }
 
     /// The first timeout of an exchange that starts now and may last `wait`.
     pub fn timeout(&mut self, wait: Duration, now: Instant) -> Duration {
         if self.samples.forget(RtoParameters::SAMPLE_AGE, now) {
-            self.estimate.forget();
+            if self.samples.is_empty() {
+                self.estimate.forget();
+            }
+            self.derive();
         }
         if now.since(self.asked) > RtoParameters::SAMPLE_AGE {
             self.held = None;
         }
         self.asked = now;
-        let base = self.base();
+        let base = self.base;
         match self.held {
             // Copies at 0, T and 3 T: the third leaves at two thirds of the wait at the latest.
             Some(held) => base.max(held.min(scaled(wait, 2.0 / 9.0))),
             None => base,
         }
-    }
-
-    fn base(&self) -> Duration {
-        self.estimate.timeout(&self.samples, &self.parameters, self.initial)
     }
 
     /// The quantile of the samples, nearest rank.
@@ -110,8 +121,8 @@ impl RoundTrip {
 
     /// Whether what was learned lies above the configured cap: the path is slower than the operator
     /// allowed for, which is worth an alert. The timeout follows the path all the same (R-USR-18).
-    pub fn cap_is_exceeded(&self) -> bool {
-        self.estimate.exceeds_cap(&self.samples, &self.parameters)
+    pub const fn cap_is_exceeded(&self) -> bool {
+        self.is_above_cap
     }
 
     /// An exact sample: the time from sending a Confirmable message, sent once, to its
@@ -120,13 +131,14 @@ impl RoundTrip {
         self.held = None;
         self.samples.push(sample, self.parameters.window, now);
         self.estimate.learn(&self.samples);
+        self.derive();
     }
 
     /// A wait of `used` ran out. The doubled value is held for the exchanges to come, once for
     /// losses in parallel: only if the timeout in force is neither below `used` nor already twice it
     /// (Unbound's rule).
     pub fn timed_out(&mut self, used: Duration) {
-        let current = self.held.unwrap_or_else(|| self.base());
+        let current = self.held.unwrap_or(self.base);
         if current >= used / 2 && current <= used * 2 {
             self.held = Some((used * 2).max(current).min(LONGEST_HELD));
         }

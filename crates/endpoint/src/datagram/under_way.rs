@@ -54,6 +54,7 @@ impl Endpoint {
         if self.datagrams.len() <= exchange.slot as usize {
             self.datagrams.resize_with(exchange.slot as usize + 1, Vec::new);
         }
+        self.datagrams[exchange.slot as usize].clear();
         Some((exchange, message_id))
     }
 
@@ -281,8 +282,9 @@ impl Endpoint {
         if transmission.preserved {
             self.preserved.end(transmission.trace.peer, &transmission.trace.token);
         }
-        if let Some(buffer) = self.datagrams.get_mut(exchange.slot as usize) {
-            buffer.clear();
+        if let Some(buffer) = self.datagrams.get_mut(exchange.slot as usize)
+            && buffer.capacity() > KEPT_BUFFER
+        {
             buffer.shrink_to(KEPT_BUFFER);
         }
         true

@@ -70,7 +70,6 @@ impl Forwards {
             datagram::encode(&mut answer, MessageType::Acknowledgement, message_id, &token, &content);
             self.give(local, ORIGIN, &answer);
             self.answer = answer;
-            self.drain();
         }
         self.drain();
     }

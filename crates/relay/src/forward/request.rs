@@ -266,7 +266,7 @@ impl Added<'_> {
         if number > OptionNumber::URI_PATH
             && let Some(uri) = self.path.take()
         {
-            uri.path_segments().for_each(|segment| writer.push(OptionNumber::URI_PATH, &segment));
+            uri.for_each_segment(|segment| writer.push(OptionNumber::URI_PATH, segment));
         }
         if number > OptionNumber::URI_QUERY
             && let Some(uri) = self.query.take()

@@ -123,34 +123,19 @@ fn hints_that_are_over_are_forgotten_without_being_counted() {
     assert_eq!((hints.len(), hints.order.len(), hints.counters().forgotten), (1, 1, 0));
 }
 
-fn plan(options: List<'_>, code: Code) -> Plan<'static> {
-    let content = Box::leak(Box::new(content(code, options, b"")));
-    Plan {
-        method: coapway_message::Method::from_code(code).expect("a method"),
-        upstream: crate::UpstreamId(1),
-        admission: crate::Admission::Upstream,
-        destination: crate::Destination::Address(([10, 0, 0, 1], 5683).into()),
-        route: None,
-        content: content.as_content(),
-        no_response: crate::NoResponse::NONE,
-        reissuable: true,
-        block: false,
-        block1: None,
-        oscore: options.iter().any(|(number, _)| *number == 9),
-    }
-}
-
 #[test]
 fn similar_is_the_same_method_and_resource_at_the_same_origin() {
-    let hints = hints();
-    let key = |options, code| hints.key(&plan(options, code));
+    let (hints, upstream) = (hints(), UpstreamId(1));
+    let origin = |last| Origin::Address(([10, 0, 0, last], 5683).into());
+    let key_at =
+        |origin, options, code| hints.key(upstream, origin, &content(code, options, b"").as_content());
+    let key = |options, code| key_at(origin(1), options, code);
     let one = key(&[(11, b"a"), (15, b"q")], Code::GET);
     assert!(one.is_some());
     assert_eq!(key(&[(4, b"etag"), (11, b"a"), (15, b"q"), (17, &[50])], Code::GET), one);
     assert_ne!(key(&[(11, b"a"), (15, b"q")], Code::PUT), one);
     assert_ne!(key(&[(11, b"a")], Code::GET), one);
-    let elsewhere = crate::Destination::Address(([10, 0, 0, 2], 5683).into());
-    let moved = Plan { destination: elsewhere, ..plan(&[(11, b"a"), (15, b"q")], Code::GET) };
-    assert_ne!(hints.key(&moved), one);
+    assert_ne!(key_at(origin(2), &[(11, b"a"), (15, b"q")], Code::GET), one);
+    assert_ne!(key_at(Origin::Named(5683), &[(11, b"a"), (15, b"q")], Code::GET), one);
     assert_eq!(key(&[(9, b""), (11, b"a"), (15, b"q")], Code::POST), None, "what is asked is hidden");
 }

@@ -5,55 +5,77 @@ use std::time::Duration;
 
 use coapway_time::Instant;
 
-/// The samples that count, in order of arrival and beside that sorted.
+/// The samples that count, in order of arrival and beside that sorted, in microseconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
-    arrived: VecDeque<(Instant, Duration)>,
-    sorted: Vec<Duration>,
+    arrived: VecDeque<(Instant, u32)>,
+    sorted: Vec<u32>,
     ever: u64,
 }
 
 impl Samples {
     /// Takes one more; of more than `window`, the oldest go.
     pub(super) fn push(&mut self, sample: Duration, window: usize, now: Instant) {
-        while self.arrived.len() >= window.max(1) {
+        let sample = u32::try_from(sample.as_micros()).unwrap_or(u32::MAX);
+        while self.arrived.len() > window.max(1) {
             self.drop_oldest();
         }
-        let place = self.sorted.partition_point(|other| *other <= sample);
-        self.sorted.insert(place, sample);
+        // On a full window the place of the oldest is used again, and only what lies between moves.
+        let freed = match self.arrived.len() == window.max(1) {
+            true => self
+                .arrived
+                .pop_front()
+                .map(|(_, oldest)| self.sorted.partition_point(|&other| other < oldest)),
+            false => None,
+        };
+        let place = self.sorted.partition_point(|&other| other <= sample);
+        match freed {
+            Some(freed) if freed < place => {
+                self.sorted.copy_within(freed + 1..place, freed);
+                self.sorted[place - 1] = sample;
+            }
+            Some(freed) => {
+                self.sorted.copy_within(place..freed, place + 1);
+                self.sorted[place] = sample;
+            }
+            None => self.sorted.insert(place, sample),
+        }
         self.arrived.push_back((now, sample));
         self.ever += 1;
     }
 
-    /// Forgets those that are older than `age`. Returns whether none is left of some.
+    /// Forgets those that are older than `age`. Returns whether some were.
     pub(super) fn forget(&mut self, age: Duration, now: Instant) -> bool {
-        let had_some = !self.is_empty();
-        while self.arrived.front().is_some_and(|&(at, _)| now.since(at) > age) {
+        let before = self.len();
+        while self.arrived.front().is_some_and(|&(at, _)| at + age < now) {
             self.drop_oldest();
         }
-        had_some && self.is_empty()
+        self.len() < before
     }
 
     fn drop_oldest(&mut self) {
         let Some((_, sample)) = self.arrived.pop_front() else { return };
-        let place = self.sorted.partition_point(|other| *other < sample);
+        let place = self.sorted.partition_point(|&other| other < sample);
         self.sorted.remove(place);
     }
 
     /// The quantile by nearest rank: the smallest sample that at least this share does not exceed.
     pub(super) fn quantile(&self, share: f64) -> Option<Duration> {
-        let rank = (share * self.sorted.len() as f64 - 1e-9).ceil() as usize;
-        self.sorted.get(rank.max(1) - 1).copied()
+        let exact = share * self.sorted.len() as f64 - 1e-9;
+        // `ceil` is a call on processors that are older than some.
+        let below = exact as usize;
+        let rank = below + usize::from((below as f64) < exact);
+        self.sorted.get(rank.max(1) - 1).copied().map(duration)
     }
 
     /// The smallest.
     pub(super) fn minimum(&self) -> Option<Duration> {
-        self.sorted.first().copied()
+        self.sorted.first().copied().map(duration)
     }
 
     /// The newest.
     pub(super) fn last(&self) -> Option<Duration> {
-        self.arrived.back().map(|&(_, sample)| sample)
+        self.arrived.back().map(|&(_, sample)| duration(sample))
     }
 
     /// How many count.
@@ -70,6 +92,10 @@ impl Samples {
     pub(super) const fn ever(&self) -> u64 {
         self.ever
     }
+}
+
+fn duration(sample: u32) -> Duration {
+    Duration::from_micros(sample.into())
 }
 
 #[cfg(test)]
