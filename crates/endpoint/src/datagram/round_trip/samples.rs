@@ -119,13 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn it_says_when_the_last_one_expires() {
+    fn it_says_whether_one_expires() {
         let mut samples = Samples::default();
         let age = Duration::from_secs(10);
         assert!(!samples.forget(age, at(0)), "there was none");
         samples.push(age, 3, at(0));
         samples.push(age, 3, at(5));
-        assert!(!samples.forget(age, at(11)));
+        assert!(!samples.forget(age, at(10)));
+        assert!(samples.forget(age, at(11)) && samples.len() == 1);
         assert!(samples.forget(age, at(16)) && samples.is_empty());
     }
 }

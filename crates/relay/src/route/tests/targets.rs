@@ -1,5 +1,7 @@
 //! Proxy-Uri and Proxy-Scheme.
 
+use coapway_message::uri::UriError;
+
 use super::*;
 
 #[test]
