@@ -93,6 +93,10 @@ fn what_was_sent_can_be_read_back() {
     hop.wait(at(20_000));
     assert_eq!(hop.endpoint.sent_content(exchange), Some(content));
     hop.endpoint.cancel(exchange);
+    assert_eq!(hop.endpoint.sent_content(exchange), Some(content), "until the place is used again");
+    hop.endpoint
+        .send_request(PEER, true, None, &Content::bare(Code::GET), schedule, hop.now)
+        .expect("Message IDs");
     assert_eq!(hop.endpoint.sent_content(exchange), None);
     let ping = hop.endpoint.send_ping(PEER, schedule, hop.now).expect("Message IDs");
     assert_eq!(hop.endpoint.sent_content(ping), None);

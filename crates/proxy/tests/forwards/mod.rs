@@ -60,18 +60,26 @@ impl Forwards {
         }
         self.requests = requests;
         self.drain();
-        while let Some((local, header)) = self.asked.pop() {
-            let [_, _, high, low, token @ ..] = header;
-            let mut answer = std::mem::take(&mut self.answer);
-            answer.clear();
-            let content =
-                Content { code: Code::CONTENT, options: Options::NONE, payload: b"sixteen bytes ok" };
-            let message_id = u16::from_be_bytes([high, low]);
-            datagram::encode(&mut answer, MessageType::Acknowledgement, message_id, &token, &content);
-            self.give(local, ORIGIN, &answer);
-            self.answer = answer;
+        // What waited for its turn leaves when others are answered.
+        while !self.asked.is_empty() {
+            let mut asked = std::mem::take(&mut self.asked);
+            for (local, header) in asked.drain(..) {
+                self.answer(local, header);
+            }
+            std::mem::swap(&mut self.asked, &mut asked);
+            self.drain();
         }
-        self.drain();
+    }
+
+    fn answer(&mut self, local: Local, header: [u8; 12]) {
+        let [_, _, high, low, token @ ..] = header;
+        let mut answer = std::mem::take(&mut self.answer);
+        answer.clear();
+        let content = Content { code: Code::CONTENT, options: Options::NONE, payload: b"sixteen bytes ok" };
+        let message_id = u16::from_be_bytes([high, low]);
+        datagram::encode(&mut answer, MessageType::Acknowledgement, message_id, &token, &content);
+        self.give(local, ORIGIN, &answer);
+        self.answer = answer;
     }
 
     fn give(&mut self, local: Local, from: u16, bytes: &[u8]) {
