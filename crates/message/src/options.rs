@@ -86,7 +86,8 @@ impl<'d> Options<'d> {
 
     /// The value of the first option with this number.
     pub fn first(&self, number: OptionNumber) -> Option<&'d [u8]> {
-        self.values(number).next()
+        let (found, value) = self.iter().find(|&(other, _)| other >= number)?;
+        (found == number).then_some(value)
     }
 
     /// The first option with this number as a uint; `None` also when it is longer than 4 bytes.

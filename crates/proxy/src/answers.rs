@@ -113,6 +113,11 @@ impl Proxy {
         if let Some(mark) = fetch.mark {
             self.loops.leave(mark);
         }
+        if fetch.earlier.is_empty()
+            && matches!(fetch.phase, Phase::Sent(_, current) if ended == Some(current))
+        {
+            return Evidence::NotSent;
+        }
         let mut known = Evidence::NotSent;
         let current = match fetch.phase {
             Phase::LookingUp => None,

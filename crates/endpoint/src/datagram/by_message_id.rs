@@ -55,8 +55,8 @@ impl ByMessageId {
         self.messages.insert(Key { peer, message_id }, exchange);
     }
 
-    pub(super) fn remove(&mut self, peer: Peer, message_id: u16) {
-        self.messages.remove(&Key { peer, message_id });
+    pub(super) fn remove(&mut self, peer: Peer, message_id: u16) -> Option<ExchangeId> {
+        self.messages.remove(&Key { peer, message_id })
     }
 
     pub(super) fn get(&self, peer: Peer, message_id: u16) -> Option<ExchangeId> {

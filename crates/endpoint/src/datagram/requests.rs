@@ -5,7 +5,7 @@ use coapway_time::Instant;
 
 use super::endpoint::Endpoint;
 use super::preserved::Preserved;
-use super::retransmission::{Kind, Schedule};
+use super::retransmission::{Kind, Schedule, Transmission};
 use crate::event::{Received, Refused};
 use crate::peer::Peer;
 use crate::trace::{AnswerKind, Trace};
@@ -114,6 +114,20 @@ impl Endpoint {
         ours.then_some(exchange)
     }
 
+    /// Takes the Confirmable request under way to `peer` with this Message ID and token out of the table
+    /// of Message IDs.
+    fn take_asked(&mut self, peer: Peer, message_id: u16, token: &[u8]) -> Option<ExchangeId> {
+        let exchange = self.by_message_id.remove(peer, message_id)?;
+        let is_asked =
+            self.transmissions.get(exchange).is_some_and(|Transmission { kind, trace, .. }| {
+                *kind == Kind::Request && trace.confirmable && trace.token.as_bytes() == token
+            });
+        if !is_asked {
+            self.by_message_id.insert(peer, message_id, exchange);
+        }
+        is_asked.then_some(exchange)
+    }
+
     pub(super) fn handle_response<'d>(
         &mut self,
         peer: Peer,
@@ -122,12 +136,11 @@ impl Endpoint {
     ) -> Received<'d> {
         let &Datagram { message_type, message_id, token, content } = datagram;
         let piggybacked = message_type == MessageType::Acknowledgement;
-        let exchange = self.live_request(peer, token).filter(|&exchange| {
-            !piggybacked
-                || self.transmissions.get(exchange).is_some_and(|transmission| {
-                    transmission.trace.message_id == message_id && transmission.trace.confirmable
-                })
-        });
+        let exchange = if piggybacked {
+            self.take_asked(peer, message_id, token)
+        } else {
+            self.live_request(peer, token)
+        };
         let Some(exchange) = exchange else {
             self.handle_stray_response(peer, datagram, now);
             return Received::Nothing;
@@ -148,7 +161,8 @@ impl Endpoint {
                 trace.first_ack.get_or_insert(now);
             }
         }
-        if self.end(exchange) { Received::Response { exchange, kind, content } } else { Received::Nothing }
+        let is_over = if piggybacked { self.end_nameless(exchange) } else { self.end(exchange) };
+        if is_over { Received::Response { exchange, kind, content } } else { Received::Nothing }
     }
 
     /// A response that belongs to nothing under way. One to an exchange that is over is late or a

@@ -66,7 +66,9 @@ impl RoundTrip {
     /// To be called when samples or parameters have changed.
     fn derive(&mut self) {
         self.base = self.estimate.timeout(&self.samples, &self.parameters, self.initial);
-        self.is_above_cap = self.estimate.exceeds_cap(&self.samples, &self.parameters);
+        // What is above the cap itself gives a timeout that is not below it.
+        self.is_above_cap =
+            self.base >= self.parameters.cap && self.estimate.exceeds_cap(&self.samples, &self.parameters);
     }
 
     /// The first timeout of an exchange that starts now and may last `wait`.

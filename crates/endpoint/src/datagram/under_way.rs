@@ -274,11 +274,18 @@ impl Endpoint {
     /// Ends a message of ours: its timer stops, its Message ID leads nowhere, its slot is free. Says
     /// whether it was under way.
     pub(super) fn end(&mut self, exchange: ExchangeId) -> bool {
+        if let Some(Transmission { trace, .. }) = self.transmissions.get(exchange) {
+            self.by_message_id.remove(trace.peer, trace.message_id);
+        }
+        self.end_nameless(exchange)
+    }
+
+    /// The same for one that was taken out of the table of Message IDs.
+    pub(super) fn end_nameless(&mut self, exchange: ExchangeId) -> bool {
         let Some(transmission) = self.transmissions.remove(exchange) else { return false };
         if let Some(timer) = transmission.timer.take() {
             self.timers.cancel(timer);
         }
-        self.by_message_id.remove(transmission.trace.peer, transmission.trace.message_id);
         if transmission.preserved {
             self.preserved.end(transmission.trace.peer, &transmission.trace.token);
         }

@@ -59,7 +59,7 @@ pub(super) fn parse(text: &[u8]) -> Option<Uri<'_>> {
     let (scheme, rest) = scheme(text)?;
     let (host, rest) = host(rest)?;
     let (port, rest) = port(rest, scheme)?;
-    let (path, rest) = rest.split_at_checked(span(rest, PATH))?;
+    let (path, rest) = path(rest)?;
     let query = match rest {
         [] => None,
         [b'?', query @ ..] if span(query, QUERY) == query.len() => Some(query),
@@ -67,7 +67,7 @@ pub(super) fn parse(text: &[u8]) -> Option<Uri<'_>> {
     };
     let is_short = path.len().max(query.map_or(0, <[u8]>::len)) <= MAX_COMPONENT;
     let is_absolute = matches!(path, [] | [b'/', ..]);
-    if !is_short || !is_absolute || may_have_dot_segments(path) {
+    if !is_short || !is_absolute {
         return None;
     }
     let authority = Authority { host, port };
@@ -120,15 +120,28 @@ fn dotted(bytes: &[u8]) -> Option<Ipv4Addr> {
 
 fn port(text: &[u8], scheme: Scheme) -> Option<(u16, &[u8])> {
     let [b':', rest @ ..] = text else { return Some((scheme.default_port(), text)) };
-    let digits = rest.iter().take(6).take_while(|byte| byte.is_ascii_digit()).count();
-    let (number, rest) = rest.split_at_checked(digits)?;
-    let number = number.iter().fold(0, |number, digit| number * 10 + u32::from(digit - b'0'));
+    let (mut number, mut digits) = (0, 0);
+    while let Some(digit) = rest.get(digits).filter(|byte| byte.is_ascii_digit() && digits < 6) {
+        (number, digits) = (number * 10 + u32::from(digit - b'0'), digits + 1);
+    }
+    let rest = rest.get(digits..)?;
     (1..=5).contains(&digits).then_some((u16::try_from(number).ok()?, rest))
 }
 
-/// A dot behind a slash: rare enough to be left to others when it is none.
-fn may_have_dot_segments(path: &[u8]) -> bool {
-    path.windows(2).any(|pair| pair == b"/.")
+/// A path without a dot behind a slash, which is rare enough to be left to others where it makes no dot
+/// segment.
+fn path(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut before = 0;
+    for (place, &byte) in text.iter().enumerate() {
+        if KINDS[usize::from(byte)] & PATH == 0 {
+            return text.split_at_checked(place);
+        }
+        if before == b'/' && byte == b'.' {
+            return None;
+        }
+        before = byte;
+    }
+    Some((text, &[]))
 }
 
 #[cfg(test)]

@@ -67,7 +67,12 @@ impl Estimate {
         match (self, samples.quantile(quantile)) {
             (Self::Fixed, _) | (Self::P95, None) => initial,
             (Self::P95, Some(quantile)) => {
-                scaled(quantile, factor).min(cap.max(scaled(quantile, 1.1))).max(floor)
+                let wanted = scaled(quantile, factor);
+                if wanted <= cap {
+                    wanted.max(floor)
+                } else {
+                    wanted.min(cap.max(scaled(quantile, 1.1))).max(floor)
+                }
             }
         }
     }
