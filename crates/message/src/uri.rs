@@ -10,6 +10,7 @@ mod plain;
 use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use fluent_uri::pct_enc::encoder::{Path, Query};
 use fluent_uri::pct_enc::{EStr, EString, Table};
@@ -95,8 +96,8 @@ impl fmt::Display for Scheme {
 pub enum Host {
     /// An IP literal.
     Address(IpAddr),
-    /// A registered name.
-    Name(Box<str>),
+    /// A registered name; shared, so that whoever asks for it again and again copies nothing.
+    Name(Arc<str>),
 }
 
 /// A [`Host`] that is borrowed; its name is in the case it came in.
@@ -143,9 +144,8 @@ impl From<HostRef<'_>> for Host {
         match host {
             HostRef::Address(address) => Self::Address(address),
             HostRef::Name(name) => {
-                let mut name: Box<str> = name.into();
-                name.make_ascii_lowercase();
-                Self::Name(name)
+                let is_lower = !name.bytes().any(|byte| byte.is_ascii_uppercase());
+                Self::Name(if is_lower { name.into() } else { name.to_ascii_lowercase().into() })
             }
         }
     }

@@ -183,7 +183,7 @@ fn parse_port(text: &str) -> Result<u16, PatternError> {
 
 fn name(text: &str) -> Result<Box<str>, PatternError> {
     match HostRef::parse(text.as_bytes()).map(Host::from) {
-        Ok(Host::Name(name)) => Ok(name),
+        Ok(Host::Name(name)) => Ok((&*name).into()),
         Ok(Host::Address(_)) | Err(_) => Err(PatternError::Hosts),
     }
 }

@@ -1,6 +1,7 @@
 //! Where a request goes: forward, reverse, or nowhere (RFC 7252 §5.7.2, §5.7.3).
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use coapway_message::options::uint;
 use coapway_message::uri::{Authority, Host, HostRef, Scheme, Uri};
@@ -58,7 +59,7 @@ pub enum Destination {
     /// A name; what it leads to is still to be judged by [`admit_address`].
     Name {
         /// The name to look up.
-        host: Box<str>,
+        host: Arc<str>,
         /// The port.
         port: u16,
     },

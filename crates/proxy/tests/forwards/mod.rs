@@ -5,9 +5,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use coapway_endpoint::{EndpointParameters, Local, Seed};
+use coapway_message::uri::{Authority, Host};
 use coapway_message::{Code, Content, MessageType, OptionNumber, Options, OptionsWriter, datagram};
 use coapway_proxy::{Input, Limits, Listening, Output, Parameters, Proxy, SocketRole, UpstreamParameters};
-use coapway_relay::Forward;
+use coapway_relay::{Forward, Route, Upstream, UpstreamId};
 use coapway_time::Instant;
 
 const ORIGIN: u16 = 5700;
@@ -30,10 +31,30 @@ pub(crate) struct Forwards {
 impl Forwards {
     /// `clients` that ask at the same time, each once per round.
     pub(crate) fn new(clients: u16, pace: Duration, records: bool) -> Self {
+        let relay = coapway_relay::Parameters { forward: Forward::Open, ..Default::default() };
+        let uri = |client| format!("coap://127.0.0.1:{ORIGIN}/sensors/{client}");
+        let requests = (0..clients).map(|client| request(client, OptionNumber::PROXY_URI, &uri(client)));
+        Self::with(relay, requests.collect(), pace, records)
+    }
+
+    /// The same through a route to an origin that is known by name.
+    #[allow(dead_code, reason = "not everybody who has this module asks for it")]
+    pub(crate) fn reverse(clients: u16, pace: Duration) -> Self {
+        let authority = Authority { host: Host::Name("origin.test".into()), port: ORIGIN };
+        let named = Upstream { name: "origin".into(), authority: Some(authority) };
+        let route = Route { host: None, path: Vec::new(), upstream: UpstreamId(1), strip: true };
+        let mut relay = coapway_relay::Parameters { routes: vec![route], ..Default::default() };
+        relay.upstreams.push(named);
+        let requests =
+            (0..clients).map(|client| request(client, OptionNumber::URI_PATH, &format!("sensor-{client}")));
+        Self::with(relay, requests.collect(), pace, false)
+    }
+
+    fn with(relay: coapway_relay::Parameters, requests: Vec<Vec<u8>>, pace: Duration, records: bool) -> Self {
         let parameters = Parameters {
             downstream: EndpointParameters::default(),
-            upstreams: vec![UpstreamParameters::default()],
-            relay: coapway_relay::Parameters { forward: Forward::Open, ..Default::default() },
+            upstreams: vec![UpstreamParameters::default(); relay.upstreams.len()],
+            relay,
             answer_within: None,
             limits: Limits::default(),
         };
@@ -41,7 +62,7 @@ impl Forwards {
             proxy: Proxy::new(parameters, Listening { events: false, records }, Seed::from_number(7)),
             now: Instant::ZERO,
             pace,
-            requests: (0..clients).map(request).collect(),
+            requests,
             asked: Vec::new(),
             answer: Vec::new(),
             message_id: 0,
@@ -101,7 +122,11 @@ impl Forwards {
                     }
                 },
                 Output::Event(_) => {}
-                Output::LookUp { name, .. } => panic!("{name} is an address"),
+                Output::LookUp { lookup, .. } => {
+                    let addresses = [Ipv4Addr::LOCALHOST.into()];
+                    let ttl = Some(Duration::from_secs(30));
+                    self.proxy.handle_input(Input::Resolved { lookup, addresses: &addresses, ttl }, self.now);
+                }
                 Output::Wait { until } => {
                     if until.is_some_and(|until| until <= self.now) {
                         self.proxy.handle_input(Input::Wake, self.now);
@@ -114,11 +139,10 @@ impl Forwards {
     }
 }
 
-fn request(client: u16) -> Vec<u8> {
+fn request(client: u16, number: OptionNumber, value: &str) -> Vec<u8> {
     let (mut options, mut bytes) = (Vec::new(), Vec::new());
     let mut writer = OptionsWriter::new(&mut options);
-    let uri = format!("coap://127.0.0.1:{ORIGIN}/sensors/{client}");
-    writer.push(OptionNumber::PROXY_URI, uri.as_bytes());
+    writer.push(number, value.as_bytes());
     let content = Content { code: Code::GET, options: writer.finish(), payload: &[] };
     datagram::encode(&mut bytes, MessageType::Confirmable, 0, &client.to_be_bytes(), &content);
     bytes
