@@ -21,6 +21,6 @@ fn nor_does_one_through_a_route_to_a_named_origin() {
     (0..1000).for_each(|_| forwards.round());
     let counted = allocation_counter::measure(|| (0..1000).for_each(|_| forwards.round()));
     assert_eq!(forwards.answered, 2000 * 64);
-    // The name is looked up again every 30 s.
-    assert!(counted.count_total < 1000, "{} in 64 000 forwards", counted.count_total);
+    // The name is looked up again every 30 s, and those who ask meanwhile wait.
+    assert!(counted.count_total < 34 * 80, "{} in 64 000 forwards", counted.count_total);
 }
