@@ -40,7 +40,8 @@ fn what_is_queued_leaves_under_the_new_settings_and_is_answered_by_the_old_deadl
     assert!(answers.iter().all(|(_, code, _)| *code == Code::GATEWAY_TIMEOUT), "{answers:?}");
     bench.get(6, "a");
     bench.pass(5 * SECOND);
-    assert_eq!(bench.answers().len(), 1, "the new one was promised 5 s");
+    let answers = bench.answers();
+    assert_eq!(answers.iter().filter(|(port, ..)| *port == 6).count(), 1, "the new one was promised 5 s");
 }
 
 #[test]
@@ -328,7 +329,7 @@ fn records_begin_and_end_with_a_reload_and_tell_no_half_truths() {
 #[test]
 fn places_of_upstreams_that_are_gone_are_used_again() {
     let mut bench = Bench::new(settings(&[A]));
-    for round in 0..1000_u16 {
+    for round in 0..200_u16 {
         let name = format!("u{round}");
         bench.reload(&settings(&[(&name, 100 + round % 800)]));
         bench.get(1, &name);
