@@ -266,9 +266,10 @@ fn answer(socket: &UdpSocket) -> Result<String> {
 const REFUSED: &str = "5.03 \"not-sent: shutting down\"";
 
 fn table(tallies: &mut [Tally]) -> String {
-    let mut text = "| requests issued | sent | answered | 5.03 shutting down | other answers | copies of clients | \
+    let mut text =
+        "| requests issued | sent | answered | 5.03 shutting down | other answers | copies of clients | \
                     without answer | P50 µs | P99 µs |\n|---|---|---|---|---|---|---|---|---|\n"
-        .to_owned();
+            .to_owned();
     for (phase, tally) in PHASES.iter().zip(tallies) {
         let [p50, p99] = [0.5, 0.99].map(|share| tally.latencies.quantile(share));
         let (refused, others) = (refused(tally), others(tally));
@@ -292,9 +293,16 @@ fn verdicts(args: &Args, tallies: &[Tally], held: String) -> Vec<(bool, String)>
     let of = |phases: &[usize]| {
         let chosen = || phases.iter().filter_map(|&phase| tallies.get(phase));
         let sum = |count: fn(&Tally) -> u64| chosen().map(count).sum::<u64>();
-        (sum(|tally| tally.sent), sum(|tally| tally.right), sum(refused), sum(others), sum(|tally| tally.unanswered))
+        (
+            sum(|tally| tally.sent),
+            sum(|tally| tally.right),
+            sum(refused),
+            sum(others),
+            sum(|tally| tally.unanswered),
+        )
     };
-    let words: Vec<_> = tallies.iter().flat_map(|tally| tally.faults.keys()).filter(|words| *words != REFUSED).collect();
+    let words: Vec<_> =
+        tallies.iter().flat_map(|tally| tally.faults.keys()).filter(|words| *words != REFUSED).collect();
     let faults = words.first().map_or_else(String::new, |words| format!("; the first other answer: {words}"));
     let (sent, right, ..) = of(&[BEFORE, RELOADS, BROKEN]);
     let (last, answered, refused, others, unanswered) = of(&[LAST]);
@@ -310,7 +318,9 @@ fn verdicts(args: &Args, tallies: &[Tally], held: String) -> Vec<(bool, String)>
         ),
         (
             last == answered + refused && others + unanswered == 0,
-            format!("of {last} accepted before the stop {answered} were answered by the origin, {refused} with 5.03"),
+            format!(
+                "of {last} accepted before the stop {answered} were answered by the origin, {refused} with 5.03"
+            ),
         ),
         (
             forsaken == 0 && after_others == 0,

@@ -141,13 +141,17 @@ fn a_bad_file_changes_nothing_and_each_error_names_its_line() {
     stage.write("", "");
     let proxy = stage.launch().start();
     let ask = |segment: &str| {
-        let request = RawClient::reverse_request(Kind::Confirmable, GET, "a").option(option::URI_PATH, segment);
+        let request =
+            RawClient::reverse_request(Kind::Confirmable, GET, "a").option(option::URI_PATH, segment);
         RawClient::new(stage.listener).settle(&request, Duration::from_secs(5)).answer
     };
     assert_eq!(ask("one").payload, b"one");
 
     // Three errors, and a good change that must not happen either.
-    stage.write("upstream.max_wait = \"5h\"\nupstream.nstrat = 3\nforward.enabled = true", "[limits]\nfetches = 0\n");
+    stage.write(
+        "upstream.max_wait = \"5h\"\nupstream.nstrat = 3\nforward.enabled = true",
+        "[limits]\nfetches = 0\n",
+    );
     Stage::tell(&proxy, "HUP", NOT_RELOADED);
     let log = proxy.process().output();
     let file = stage.path("coapway.toml");
@@ -199,7 +203,9 @@ fn a_stop_under_load_answers_every_request_that_was_accepted() {
     stage.write("drain_timeout = \"1.5s\"", "");
     let proxy = stage.launch().start();
     let load = Load::start(stage.listener, 16, 400, |number, request| match number % 20 {
-        0 => Datagram { code: POST, ..request }.option(option::URI_PATH, "a").option(option::URI_PATH, "never"),
+        0 => {
+            Datagram { code: POST, ..request }.option(option::URI_PATH, "a").option(option::URI_PATH, "never")
+        }
         _ => mixed(number, request),
     });
     thread::park_timeout(Duration::from_secs(2));
@@ -247,7 +253,8 @@ fn files_that_were_moved_away_are_opened_anew_on_sigusr1() {
     let [record, log] = ["records", "log"].map(|name| stage.path(name));
     let proxy = stage.launch().record(&record).log(&log).start();
     let ask = |segment: &str| {
-        let request = RawClient::reverse_request(Kind::Confirmable, GET, "a").option(option::URI_PATH, segment);
+        let request =
+            RawClient::reverse_request(Kind::Confirmable, GET, "a").option(option::URI_PATH, segment);
         RawClient::new(stage.listener).settle(&request, Duration::from_secs(5));
     };
     ask("one");
@@ -264,9 +271,13 @@ fn files_that_were_moved_away_are_opened_anew_on_sigusr1() {
     // Settings of the log change like all others.
     stage.write("", "");
     proxy.process().signal("HUP");
-    wait_until("a reload in the new log", || fs::read_to_string(&log).is_ok_and(|text| text.contains(RELOADED)));
+    wait_until("a reload in the new log", || {
+        fs::read_to_string(&log).is_ok_and(|text| text.contains(RELOADED))
+    });
     proxy.stop();
-    assert!(fs::read_to_string(&old_log).is_ok_and(|text| !text.contains("stopped") && text.contains("ready")));
+    assert!(
+        fs::read_to_string(&old_log).is_ok_and(|text| !text.contains("stopped") && text.contains("ready"))
+    );
 }
 
 #[test]
@@ -292,7 +303,8 @@ fn listeners_come_and_go_and_the_last_answers_leave_from_where_they_were_asked_f
     let answered = RawClient::new(stage.listener).settle(&request("new"), Duration::from_secs(5)).answer;
     assert_eq!(answered.payload, b"new");
     let limit = now() + Duration::from_secs(5);
-    let answer = std::iter::from_fn(|| client.receive(limit)).find(|received| !received.message().payload.is_empty());
+    let answer =
+        std::iter::from_fn(|| client.receive(limit)).find(|received| !received.message().payload.is_empty());
     let answer = answer.expect("it was accepted").message().clone();
     assert_eq!(answer.payload, b"slow");
     client.send(&Datagram::empty(Kind::Acknowledgement, answer.message_id));

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::config::Config;
-use crate::section::{AnySection as _, Entry, Section, Value as _};
 use crate::schema::places::{Route, RoutePath};
+use crate::section::{AnySection as _, Entry, Section, Value as _};
 use crate::settings::NamedUpstream;
 use crate::source::Source;
 
@@ -73,7 +73,8 @@ impl Config {
     /// Every effective value; of upstreams what is their own.
     fn values(&self) -> Vec<Entry> {
         let settings = &self.settings;
-        let mut values: Vec<Entry> = settings.sections().into_iter().flat_map(|known| known.entries()).collect();
+        let mut values: Vec<Entry> =
+            settings.sections().into_iter().flat_map(|known| known.entries()).collect();
         values.extend(settings.listen.iter().map(|(listener, source)| Entry {
             key: "listen".to_owned(),
             value: listener.show(),

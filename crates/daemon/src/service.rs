@@ -146,7 +146,8 @@ impl Service<'_> {
 
     fn unbound(&self, config: &Config, address: SocketAddr, error: &io::Error) -> ConfigError {
         let mut own = self.worker.sockets().listeners();
-        let in_the_way = own.find(|own| error.kind() == io::ErrorKind::AddrInUse && own.port() == address.port());
+        let in_the_way =
+            own.find(|own| error.kind() == io::ErrorKind::AddrInUse && own.port() == address.port());
         match in_the_way {
             Some(own) => config.object_to_listener(
                 address,

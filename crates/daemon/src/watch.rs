@@ -80,7 +80,11 @@ pub(crate) struct Floods {
 
 impl Floods {
     /// How many were refused and how many dropped, when that is to be told, and when to look again.
-    pub(crate) fn look(&mut self, so_far: LimitCounters, now: Instant) -> (Option<(u64, u64)>, Option<Instant>) {
+    pub(crate) fn look(
+        &mut self,
+        so_far: LimitCounters,
+        now: Instant,
+    ) -> (Option<(u64, u64)>, Option<Instant>) {
         let refused = so_far.too_fast - self.told.too_fast;
         let dropped = so_far.dropped - self.told.dropped;
         if refused + dropped == 0 {

@@ -8,7 +8,7 @@ use std::time::Duration;
 struct Running {
     child: Child,
     manager: UnixDatagram,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Drop for Running {
@@ -20,17 +20,18 @@ impl Drop for Running {
 
 impl Running {
     fn start(watchdog: Option<&str>) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().expect("the folder for temporary files is writable");
         let (config, socket) = (directory.path().join("coapway.toml"), directory.path().join("notify"));
-        let manager = UnixDatagram::bind(&socket).unwrap();
-        manager.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        std::fs::write(&config, format!("[[listen]]\nuri = \"coap://{free}\"\n")).unwrap();
+        let manager = UnixDatagram::bind(&socket).expect("nobody else is there");
+        manager.set_read_timeout(Some(Duration::from_secs(20))).expect("it is not zero");
+        let free = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+        let free = free.expect("loopback has ports");
+        std::fs::write(&config, format!("[[listen]]\nuri = \"coap://{free}\"\n")).expect("it is writable");
         let mut command = Command::new(env!("CARGO_BIN_EXE_coapway"));
         command.arg("serve").arg("--config").arg(&config).env_clear().env("NOTIFY_SOCKET", &socket);
         command.envs(watchdog.map(|micros| ("WATCHDOG_USEC", micros)));
-        let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        Self { child, manager, _directory: directory }
+        let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it can be started");
+        Self { child, manager, directory }
     }
 
     /// The next notification, pings left out.
@@ -46,16 +47,16 @@ impl Running {
     fn any(&self) -> String {
         let mut buffer = [0; 1024];
         let length = self.manager.recv(&mut buffer).expect("something is told");
-        String::from_utf8(buffer[..length].to_vec()).unwrap()
+        String::from_utf8(buffer[..length].to_vec()).expect("it is text")
     }
 
     fn signal(&self, name: &str) {
-        let status = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
-        assert!(status.success());
+        let status = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status();
+        assert!(status.is_ok_and(|status| status.success()), "it takes {name}");
     }
 
     fn write(&self, text: &str) {
-        std::fs::write(self._directory.path().join("coapway.toml"), text).unwrap();
+        std::fs::write(self.directory.path().join("coapway.toml"), text).expect("it is writable");
     }
 }
 
@@ -78,7 +79,10 @@ fn readiness_reloads_and_the_stop_are_told() {
 
     running.signal("TERM");
     let told = running.next();
-    assert!(told.starts_with("STOPPING=1\nEXTEND_TIMEOUT_USEC=40000000\nSTATUS=stopping; 0 requests"), "{told}");
+    assert!(
+        told.starts_with("STOPPING=1\nEXTEND_TIMEOUT_USEC=40000000\nSTATUS=stopping; 0 requests"),
+        "{told}"
+    );
     assert!(running.child.wait().unwrap().success());
     let mut log = String::new();
     running.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();

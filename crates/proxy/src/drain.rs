@@ -56,11 +56,14 @@ impl Proxy {
             return;
         }
         // Those that have not left go first: others that end would make room for them to leave.
-        let has_left = |phase: Phase| matches!(phase, Phase::Sent(..));
-        let left_last = self.relay.fetches().all(|(_, fetch)| has_left(fetch.phase));
-        let now_due = self.relay.fetches().filter(|(_, fetch)| left_last || !has_left(fetch.phase));
-        let due: Vec<_> = now_due.map(|(id, _)| id).take(AT_ONCE).collect();
-        due.into_iter().for_each(|id| self.cut_short(id, now));
+        let mut room = AT_ONCE;
+        for has_left in [false, true] {
+            let due =
+                self.relay.fetches().filter(|(_, fetch)| matches!(fetch.phase, Phase::Sent(..)) == has_left);
+            let due: Vec<_> = due.map(|(id, _)| id).take(room).collect();
+            room -= due.len();
+            due.into_iter().for_each(|id| self.cut_short(id, now));
+        }
         if self.relay.is_empty() && self.drained_at().is_some_and(|end| end <= now) {
             self.downstream.hurry(now);
         }

@@ -55,7 +55,7 @@ pub enum Input<'i> {
     /// The settings changed. Requests under way are answered by the time that was promised them, and
     /// exchanges keep their schedules; what was learned or is remembered stays.
     ///
-    /// An upstream is known by its name, and where that is new by its authority. One that is gone serves
+    /// An upstream is known by its authority, and where that is new by its name. One that is gone serves
     /// the requests that are on their way to it.
     Reconfigure {
         /// All settings, those that stay the same included; the first upstream is the default one.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use coapway_endpoint::{Counters, Endpoint, Event as EndpointEvent, Local, Peer, Seed, SocketId};
 use coapway_message::{ExchangeId, Failure};
-use coapway_relay::{ClientLimits, FetchId, Hints, LimitCounters, Phase, Relay};
+use coapway_relay::{ClientLimits, FetchId, Hints, LimitCounters, Phase, Relay, Upstream};
 use coapway_time::Instant;
 
 use crate::alternatives::Alternatives;
@@ -40,6 +40,8 @@ pub struct Proxy {
     pub(crate) draining: Option<Instant>,
     /// Listeners that take no new requests.
     pub(crate) closing: Vec<SocketId>,
+    /// Upstreams by number, with the authorities of those that are gone.
+    pub(crate) known: Vec<Upstream>,
     pub(crate) answer_within: Option<Duration>,
     pub(crate) early_ack_after: Duration,
     /// For Request-Tags.
@@ -77,6 +79,7 @@ impl Proxy {
         let limits = parameters.limits;
         let hasher = |number| seed.part(number).hasher();
         Self {
+            known: parameters.relay.upstreams.clone(),
             limits: ClientLimits::new(parameters.relay.client_rate, hasher(4), limits.clients),
             hints: Hints::new(hasher(9), limits.hints),
             random: fastrand::Rng::with_seed(seed.part(10).word(0)),

@@ -20,16 +20,16 @@ impl Proxy {
         closing: &[SocketId],
         now: Instant,
     ) {
-        let known = &self.relay.parameters().upstreams;
+        let known = &self.known;
         let order = Order::of(known, &parameters.relay.upstreams);
         let under_way = self.relay.fetches().map(|(_, fetch)| fetch.upstream);
         let waiting = self.upstreams.origins.iter().filter(|(_, origin)| !origin.may_be_forgotten());
         let in_use: Vec<_> = under_way.chain(waiting.map(|(_, origin)| origin.upstream)).collect();
         let order = order.complete(known.len(), &in_use);
 
-        let old = (&known[..], &self.upstreams.parameters[..]);
-        let Parameters { downstream, upstreams, mut relay, answer_within, limits } =
-            order.apply(parameters.clone(), old);
+        let (parameters, known) = order.apply(parameters.clone(), known, &self.upstreams.parameters);
+        self.known = known;
+        let Parameters { downstream, upstreams, mut relay, answer_within, limits } = parameters;
         relay.routes.retain(|route| relay.upstreams.get(route.upstream.0 as usize).is_some());
         let is_gone = |upstream: UpstreamId| !order.places.contains(&(upstream.0 as usize));
 
@@ -56,8 +56,8 @@ struct Order {
 const NOWHERE: usize = usize::MAX;
 
 impl Order {
-    /// Finds those that are known: by name, then by authority, since one that is only renamed leads to
-    /// the same origin. The first is the default one.
+    /// Finds those that are known: by authority, since one that is only renamed leads to the same origin,
+    /// and what was learned is the origin's; then by name. The first is the default one.
     fn of(known: &[Upstream], new: &[Upstream]) -> Self {
         let mut places = vec![NOWHERE; new.len()];
         if let Some(first) = places.first_mut() {
@@ -71,8 +71,9 @@ impl Order {
                 places[index] = place.unwrap_or(places[index]);
             }
         };
-        find(|known, new| known.name == new.name);
+        find(|known, new| known.name == new.name && known.authority == new.authority);
         find(|known, new| known.authority.is_some() && known.authority == new.authority);
+        find(|known, new| known.name == new.name);
         Self { places }
     }
 
@@ -95,25 +96,39 @@ impl Order {
         self
     }
 
-    /// The settings with their upstreams in this order, and those that are gone between them.
-    fn apply(&self, mut new: Parameters, (known, old): (&[Upstream], &[UpstreamParameters])) -> Parameters {
-        let (upstreams, parameters) = (new.relay.upstreams, new.upstreams);
+    /// The settings with their upstreams in this order, those that are gone between them and without an
+    /// authority; and what is known of all of them then.
+    fn apply(
+        &self,
+        mut new: Parameters,
+        known: &[Upstream],
+        old: &[UpstreamParameters],
+    ) -> (Parameters, Vec<Upstream>) {
+        let (upstreams, parameters) = (std::mem::take(&mut new.relay.upstreams), new.upstreams);
         let usual = parameters.first().copied().unwrap_or_default();
         let most = self.places.iter().map(|place| place + 1).max().unwrap_or(0).max(known.len());
         let gone = |place: usize| {
-            let name = known.get(place).map(|upstream| upstream.name.clone()).unwrap_or_default();
-            (Upstream { name, authority: None }, old.get(place).copied().unwrap_or(usual))
+            let nobody = || Upstream { name: "".into(), authority: None };
+            let upstream = known.get(place).cloned().unwrap_or_else(nobody);
+            (upstream, old.get(place).copied().unwrap_or(usual))
         };
         let mut ordered: Vec<_> = (0..most).map(gone).collect();
         for (index, upstream) in upstreams.into_iter().enumerate() {
             ordered[self.places[index]] = (upstream, parameters.get(index).copied().unwrap_or(usual));
         }
-        (new.relay.upstreams, new.upstreams) = ordered.into_iter().unzip();
+        let known: Vec<Upstream>;
+        (known, new.upstreams) = ordered.into_iter().unzip();
+        new.relay.upstreams.clone_from(&known);
+        for (place, upstream) in new.relay.upstreams.iter_mut().enumerate() {
+            if !self.places.contains(&place) {
+                upstream.authority = None;
+            }
+        }
         for route in &mut new.relay.routes {
             let place = self.places.get(route.upstream.0 as usize).copied().unwrap_or(NOWHERE);
             route.upstream = UpstreamId(u32::try_from(place).unwrap_or(u32::MAX));
         }
-        new
+        (new, known)
     }
 }
 
@@ -149,10 +164,20 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_for_an_upstream_before_its_authority_does() {
-        assert_eq!(places(&AB, &[("b", 1), ("a", 2)], &[]), [2, 1], "authorities changed sides");
+    fn an_authority_stands_for_an_upstream_before_its_name_does() {
         assert_eq!(places(&AB, &[("c", 1), ("b", 2)], &[]), [1, 2], "renamed");
-        assert_eq!(places(&AB, &[("c", 2), ("b", 3)], &[]), [1, 2], "the name goes first, also where it is later");
+        assert_eq!(places(&AB, &[("b", 1), ("a", 2)], &[]), [1, 2], "names changed sides");
+        assert_eq!(
+            places(&AB, &[("b", 3), ("c", 2)], &[]),
+            [1, 2],
+            "the authority goes first, also where it is later"
+        );
+        assert_eq!(places(&AB, &[("b", 4), ("a", 3)], &[]), [2, 1], "new authorities");
+        assert_eq!(
+            places(&[("a", 1), ("b", 1)], &[("b", 1), ("a", 1)], &[]),
+            [2, 1],
+            "one origin under two names"
+        );
     }
 
     #[test]

@@ -48,10 +48,12 @@ impl Relay {
             let Some(place) = fetch.route.and_then(|index| earlier.get_mut(index)) else { continue };
             let index = match place {
                 Earlier::At(index) => *index,
-                Earlier::Unused(route) => routes.iter().position(|other| other == route).unwrap_or_else(|| {
-                    self.left.push(route.clone());
-                    routes.len() + self.left.len() - 1
-                }),
+                Earlier::Unused(route) => {
+                    routes.iter().position(|other| other == route).unwrap_or_else(|| {
+                        self.left.push(route.clone());
+                        routes.len() + self.left.len() - 1
+                    })
+                }
             };
             *place = Earlier::At(index);
             fetch.route = Some(index);

@@ -35,14 +35,18 @@ fn a_value_is_told_with_what_it_was_and_where_it_stands() {
 fn listeners_come_go_and_move() {
     let [one, two] = [5683, 5684].map(|port| format!("[[listen]]\nuri = \"coap://127.0.0.1:{port}\"\n"));
     let both = format!("{one}{two}");
-    assert_eq!(changes(&one, &two), ["listen: coap://127.0.0.1:5683 → coap://127.0.0.1:5684 (coapway.toml:2)"]);
+    assert_eq!(
+        changes(&one, &two),
+        ["listen: coap://127.0.0.1:5683 → coap://127.0.0.1:5684 (coapway.toml:2)"]
+    );
     assert_eq!(changes(&one, &both), ["listen: new, coap://127.0.0.1:5684 (coapway.toml:4)"]);
     assert_eq!(changes(&both, &one), ["listen: gone, was coap://127.0.0.1:5684 (coapway.toml:4)"]);
 }
 
 #[test]
 fn upstreams_are_known_by_name_and_say_what_is_their_own() {
-    let two = format!("{NAMED}ack_timeout = \"4s\"\n[[upstreams]]\nname = \"b\"\nuri = \"coap://b\"\n{ROUTED}");
+    let two =
+        format!("{NAMED}ack_timeout = \"4s\"\n[[upstreams]]\nname = \"b\"\nuri = \"coap://b\"\n{ROUTED}");
     assert_eq!(
         changes(NAMED, &two),
         [

@@ -125,11 +125,8 @@ impl Endpoint {
     pub fn set_parameters(&mut self, parameters: EndpointParameters) {
         let peer = parameters.peer;
         self.parameters = parameters;
-        self.counters.forgotten += self.duplicates.set(
-            parameters.duplicates.memory,
-            peer.exchange_lifetime(),
-            peer.non_lifetime(),
-        );
+        self.counters.forgotten +=
+            self.duplicates.set(parameters.duplicates.memory, peer.exchange_lifetime(), peer.non_lifetime());
     }
 
     /// What was counted since the start.

@@ -28,7 +28,10 @@ fn new_requests_are_told_how_long_the_drain_may_take() {
         bench.get(9, "a");
         let [answer] = &bench.to_clients[..] else { panic!("one answer") };
         let content = answer.message().content;
-        assert_eq!((content.code, content.payload), (Code::SERVICE_UNAVAILABLE, &b"not-sent: shutting down"[..]));
+        assert_eq!(
+            (content.code, content.payload),
+            (Code::SERVICE_UNAVAILABLE, &b"not-sent: shutting down"[..])
+        );
         assert_eq!(content.options.uint(OptionNumber::MAX_AGE), Some(max_age), "after {passed:?}");
     }
 }
