@@ -4,6 +4,7 @@ mod arguments;
 mod client;
 mod clock;
 mod events;
+mod loading;
 mod log;
 mod names;
 mod notify;
