@@ -6,7 +6,7 @@
 //!   clients, CON GET     ◀──  test, or `bare`  ◀──  last path segment
 //! ```
 //! `forward` compares CPU time, `instructions` counts instructions under valgrind, `hostile` watches good
-//! load beside hostile datagrams; all start and end their processes themselves and stay on this host.
+//! load beside hostile datagrams, `reload` has settings read again under load; all start and end their processes themselves and stay on this host.
 
 mod bare;
 mod callgrind;
@@ -20,6 +20,7 @@ mod machine;
 mod origin;
 mod process;
 mod proxies;
+mod reload;
 mod report;
 mod run;
 mod statistics;
@@ -46,6 +47,7 @@ enum Command {
     Forward(forward::Args),
     Hostile(hostile::Args),
     Instructions(instructions::Args),
+    Reload(reload::Args),
     Bare(bare::Args),
     Origin(origin::Args),
 }
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Command::Forward(args) => forward::run(&args),
         Command::Hostile(args) => hostile::run(&args),
         Command::Instructions(args) => instructions::run(&args),
+        Command::Reload(args) => reload::run(&args),
         Command::Bare(args) => bare::run(&args),
         Command::Origin(args) => origin::run(&args),
     };

@@ -8,9 +8,13 @@ use std::task::{Context, Poll};
 use coapway_endpoint::{Local, SocketId, Transmit};
 use coapway_message::Failure;
 use coapway_proxy::SocketRole;
-use coapway_transport::{Options, Progress, SendBatch, SendFailure, UdpSocket};
+use coapway_transport::{Counters, Options, Progress, SendBatch, SendFailure, UdpSocket};
 
 use crate::log::ONCE_A_MINUTE;
+
+mod listeners;
+
+pub(crate) use listeners::Bound;
 
 /// Datagrams that blocked sockets may hold back together; what comes beyond is dropped and counted.
 const HELD_BACK: usize = 4096;
@@ -36,6 +40,10 @@ pub(crate) struct Sockets {
     failures: Vec<SendFailure>,
     /// Datagrams that were dropped since too many were held back.
     dropped: u64,
+    /// The number of each address that was ever listened on: a Message ID belongs to both.
+    numbers: BTreeMap<SocketAddr, u32>,
+    /// What sockets have counted that are closed.
+    closed: SocketCounters,
 }
 
 /// What the sockets of a worker have counted together; see [`coapway_transport::Counters`].
@@ -51,6 +59,19 @@ pub(crate) struct SocketCounters {
     pub(crate) icmp_lost: u64,
     /// Datagrams that were dropped since too many were held back.
     pub(crate) dropped: u64,
+}
+
+impl SocketCounters {
+    fn add(&mut self, counters: Counters) {
+        self.received += counters.received;
+        self.truncated += counters.truncated;
+        self.sent += counters.sent;
+        self.failed += counters.failed;
+        self.buffer_full += counters.buffer_full;
+        self.device_full += counters.device_full;
+        self.icmp += counters.icmp;
+        self.icmp_lost += counters.icmp_lost;
+    }
 }
 
 /// A datagram that could not be sent.
@@ -73,10 +94,12 @@ impl Sockets {
             dirty: Vec::new(),
             failures: Vec::new(),
             dropped: 0,
+            numbers: BTreeMap::new(),
+            closed: SocketCounters::default(),
         };
         for (number, &address) in (0..).zip(addresses) {
-            let options = Options { dual_stack: true, ..Options::default() };
-            let udp = UdpSocket::bind(address, &options).map_err(|error| (address, error))?;
+            let udp = listeners::bind(address).map_err(|error| (address, error))?;
+            sockets.numbers.insert(udp.local_addr(), number);
             sockets.add(SocketRole::Listener(number).socket(), udp);
         }
         // Opened before they are needed: to run out of descriptors later then costs further source
@@ -92,17 +115,8 @@ impl Sockets {
 
     /// What all sockets have counted.
     pub(crate) fn counters(&self) -> SocketCounters {
-        let mut sum = SocketCounters { dropped: self.dropped, ..SocketCounters::default() };
-        for counters in self.open.iter().map(|socket| socket.udp.counters()) {
-            sum.received += counters.received;
-            sum.truncated += counters.truncated;
-            sum.sent += counters.sent;
-            sum.failed += counters.failed;
-            sum.buffer_full += counters.buffer_full;
-            sum.device_full += counters.device_full;
-            sum.icmp += counters.icmp;
-            sum.icmp_lost += counters.icmp_lost;
-        }
+        let mut sum = SocketCounters { dropped: self.dropped, ..self.closed };
+        self.open.iter().for_each(|socket| sum.add(socket.udp.counters()));
         sum
     }
 
@@ -178,7 +192,7 @@ impl Sockets {
     }
 
     /// Datagrams that wait, on all sockets.
-    fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.dirty.iter().map(|&place| self.open[place].outgoing.len()).sum()
     }
 

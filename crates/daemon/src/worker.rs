@@ -1,7 +1,6 @@
 //! The loop around one proxy: real sockets and the real clock. Its twin is `sim/src/world.rs`.
 
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,8 +12,13 @@ use coapway_transport::{Finished, IcmpCode, IcmpError, LookupError, ReceiveBatch
 
 use crate::clock::Clock;
 use crate::log::ONCE_A_MINUTE;
+use crate::names::Names;
 use crate::sockets::{Sockets, Unsent};
 use crate::watch::{Strays, Watch};
+
+mod life;
+
+pub(crate) use life::Changed;
 
 /// Batches taken from one socket before the others, and the timers, have their turn.
 const BATCHES_IN_TURN: usize = 4;
@@ -37,13 +41,14 @@ pub(crate) trait Reader {
 pub(crate) struct Worker<R> {
     proxy: Proxy,
     sockets: Sockets,
-    resolver: Resolver,
+    resolver: Names,
     reader: R,
     clock: Clock,
     batch: ReceiveBatch,
     icmp: Vec<IcmpError>,
     unsent: Vec<Unsent>,
     watch: Watch,
+    life: life::Life,
     /// When the proxy wants to be woken.
     until: Option<Instant>,
 }
@@ -61,41 +66,39 @@ impl<R: Reader> Worker<R> {
         Self {
             proxy: Proxy::new(parameters, listening, seed),
             sockets,
-            resolver,
+            resolver: Names::new(resolver),
             reader,
             clock,
             batch: ReceiveBatch::new(),
             icmp: Vec::new(),
             unsent: Vec::new(),
             watch: Watch::default(),
+            life: life::Life::new(),
             until: None,
         }
     }
 
-    /// Runs until `stop` is ready, and then on until every request is answered; at most for
-    /// `drain`, and not when `stop` is ready once more.
-    pub(crate) async fn run(&mut self, drain: Duration, mut stop: impl FnMut(&mut Context<'_>) -> Poll<()>) {
+    /// Runs until `order` is ready and returns it; `None` when it was drained and is to end.
+    pub(crate) async fn run<O>(&mut self, mut order: impl FnMut(&mut Context<'_>) -> Poll<O>) -> Option<O> {
         let mut sleep = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
         let mut armed = None;
-        let mut draining_until = None;
         loop {
             let wake = self.turn();
-            let idle = draining_until.is_some() && self.proxy.is_idle();
-            if idle || draining_until.is_some_and(|until| until <= self.clock.now()) {
-                return;
+            if self.is_over() {
+                return None;
             }
             // A timer that is set earlier than needed is left alone: most deadlines are cancelled
             // before they come.
-            if let Some(wake) = [wake, draining_until].into_iter().flatten().min()
+            if let Some(wake) = wake
                 && armed.is_none_or(|armed| wake < armed)
             {
                 sleep.as_mut().reset(self.clock.in_runtime(wake));
                 armed = Some(wake);
             }
-            let mut stopped = false;
+            let mut given = Poll::Pending;
             poll_fn(|cx| {
-                stopped = stop(cx).is_ready();
-                let mut ready = stopped | self.sockets.poll_ready(cx).is_ready();
+                given = order(cx);
+                let mut ready = given.is_ready() | self.sockets.poll_ready(cx).is_ready();
                 ready |= self.poll_resolved(cx).is_ready();
                 if armed.is_some() && sleep.as_mut().poll(cx).is_ready() {
                     armed = None;
@@ -104,13 +107,8 @@ impl<R: Reader> Worker<R> {
                 if ready { Poll::Ready(()) } else { Poll::Pending }
             })
             .await;
-            if stopped && draining_until.is_some() {
-                return;
-            }
-            if stopped {
-                let now = self.clock.now();
-                draining_until = Some(now + drain);
-                self.input(Input::Drain, now);
+            if let Poll::Ready(order) = given {
+                return Some(order);
             }
             // Lets the runtime see new arrivals on all sockets.
             tokio::task::yield_now().await;
@@ -146,7 +144,8 @@ impl<R: Reader> Worker<R> {
             );
         }
         let flush = self.reader.flush(now);
-        [self.until, flush].into_iter().flatten().min()
+        let tend = self.tend(now);
+        [self.until, flush, tend].into_iter().flatten().min()
     }
 
     /// Takes what has come to a socket; says whether there may be more.
@@ -243,11 +242,6 @@ impl<R: Reader> Worker<R> {
     pub(crate) fn tell_counters(&self) {
         let (clients, origins) = self.proxy.counters();
         tracing::info!(?clients, ?origins, sockets = ?self.sockets.counters(), "counted");
-    }
-
-    /// Where the listeners are bound.
-    pub(crate) fn listeners(&self) -> impl Iterator<Item = SocketAddr> {
-        self.sockets.listeners()
     }
 }
 

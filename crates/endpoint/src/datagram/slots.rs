@@ -83,6 +83,13 @@ impl<T> Slots<T> {
         self.places.iter().filter(|place| place.in_use).map(|place| &place.value)
     }
 
+    /// The names of what is in the places.
+    pub(super) fn ids(&self) -> impl Iterator<Item = ExchangeId> {
+        (0..).zip(&self.places).filter_map(|(slot, (generation, value))| {
+            value.as_ref().map(|_| ExchangeId { slot, generation: *generation })
+        })
+    }
+
     /// Whether `id` was given out once and is over.
     pub(super) fn is_over(&self, id: ExchangeId) -> bool {
         self.places.get(id.slot as usize).is_some_and(|place| id.generation < place.generation)
