@@ -85,9 +85,8 @@ impl<T> Slots<T> {
 
     /// The names of what is in the places.
     pub(super) fn ids(&self) -> impl Iterator<Item = ExchangeId> {
-        (0..).zip(&self.places).filter_map(|(slot, (generation, value))| {
-            value.as_ref().map(|_| ExchangeId { slot, generation: *generation })
-        })
+        let in_use = (0..).zip(&self.places).filter(|(_, place)| place.in_use);
+        in_use.map(|(slot, place)| ExchangeId { slot, generation: place.generation })
     }
 
     /// Whether `id` was given out once and is over.
