@@ -1,6 +1,5 @@
 //! The sockets of one worker, by the numbers the proxy knows them under.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::task::{Context, Poll};
@@ -10,6 +9,7 @@ use coapway_message::Failure;
 use coapway_proxy::SocketRole;
 use coapway_transport::{Options, Progress, SendBatch, SendFailure, UdpSocket};
 
+use crate::bells::Bells;
 use crate::log::ONCE_A_MINUTE;
 
 /// Datagrams that blocked sockets may hold back together; what comes beyond is dropped and counted.
@@ -30,12 +30,50 @@ pub(crate) struct Socket {
 pub(crate) struct Sockets {
     /// Listeners first, then upstream sockets in the order in which they were opened.
     open: Vec<Socket>,
-    places: BTreeMap<SocketId, usize>,
+    places: Places,
+    /// One for each socket, numbered by place.
+    bells: Bells,
+    /// Places of sockets that are to be polled: their bells have rung, or they were just read.
+    listed: Vec<usize>,
+    /// Places of sockets that may have something for us.
+    ready: Vec<usize>,
     /// Sockets with datagrams to send, by place.
     dirty: Vec<usize>,
     failures: Vec<SendFailure>,
     /// Datagrams that were dropped since too many were held back.
     dropped: u64,
+}
+
+/// Where sockets are, by what they are for.
+#[derive(Debug, Default)]
+struct Places {
+    listeners: Vec<Option<usize>>,
+    upstream_v4: Vec<Option<usize>>,
+    upstream_v6: Vec<Option<usize>>,
+}
+
+impl Places {
+    fn get(&self, role: SocketRole) -> Option<usize> {
+        let (places, number) = match role {
+            SocketRole::Listener(number) => (&self.listeners, number),
+            SocketRole::Upstream { ipv6: false, number } => (&self.upstream_v4, number),
+            SocketRole::Upstream { ipv6: true, number } => (&self.upstream_v6, number),
+        };
+        *places.get(number as usize)?
+    }
+
+    fn set(&mut self, role: SocketRole, place: usize) {
+        let (places, number) = match role {
+            SocketRole::Listener(number) => (&mut self.listeners, number),
+            SocketRole::Upstream { ipv6: false, number } => (&mut self.upstream_v4, number),
+            SocketRole::Upstream { ipv6: true, number } => (&mut self.upstream_v6, number),
+        };
+        let number = number as usize;
+        if places.len() <= number {
+            places.resize(number + 1, None);
+        }
+        places[number] = Some(place);
+    }
 }
 
 /// What the sockets of a worker have counted together; see [`coapway_transport::Counters`].
@@ -69,7 +107,10 @@ impl Sockets {
     pub(crate) fn bind(addresses: &[SocketAddr]) -> Result<Self, (SocketAddr, io::Error)> {
         let mut sockets = Self {
             open: Vec::new(),
-            places: BTreeMap::new(),
+            places: Places::default(),
+            bells: Bells::default(),
+            listed: Vec::new(),
+            ready: Vec::new(),
             dirty: Vec::new(),
             failures: Vec::new(),
             dropped: 0,
@@ -115,11 +156,7 @@ impl Sockets {
     }
 
     pub(crate) fn local_addr(&self, id: SocketId) -> Option<SocketAddr> {
-        self.places.get(&id).map(|&place| self.open[place].udp.local_addr())
-    }
-
-    pub(crate) const fn len(&self) -> usize {
-        self.open.len()
+        self.places.get(SocketRole::of(id)).map(|place| self.open[place].udp.local_addr())
     }
 
     pub(crate) fn at(&self, place: usize) -> &Socket {
@@ -127,18 +164,19 @@ impl Sockets {
     }
 
     fn add(&mut self, id: SocketId, udp: UdpSocket) -> usize {
-        let place = self.open.len();
+        let place = self.bells.add();
         self.open.push(Socket { id, udp, outgoing: SendBatch::new(BATCH), blocked: false });
-        self.places.insert(id, place);
+        self.places.set(SocketRole::of(id), place);
         place
     }
 
     /// The place of a socket; an upstream socket is opened when it is first needed.
     fn place(&mut self, id: SocketId) -> io::Result<usize> {
-        if let Some(&place) = self.places.get(&id) {
+        let role = SocketRole::of(id);
+        if let Some(place) = self.places.get(role) {
             return Ok(place);
         }
-        let address: IpAddr = match SocketRole::of(id) {
+        let address: IpAddr = match role {
             SocketRole::Upstream { ipv6: true, .. } => Ipv6Addr::UNSPECIFIED.into(),
             SocketRole::Upstream { ipv6: false, .. } => Ipv4Addr::UNSPECIFIED.into(),
             SocketRole::Listener(_) => return Err(io::ErrorKind::NotFound.into()),
@@ -201,6 +239,9 @@ impl Sockets {
         }
         let held_back = socket.outgoing.len() > BATCH;
         socket.blocked = socket.udp.send(&mut socket.outgoing, &mut self.failures) == Progress::Blocked;
+        if socket.blocked || socket.udp.has_errors() {
+            self.bells.ring(place);
+        }
         if held_back && socket.outgoing.is_empty() {
             // What it took to hold so many back is given back.
             socket.outgoing = SendBatch::new(BATCH);
@@ -218,16 +259,33 @@ impl Sockets {
     }
 
     /// Ready when a socket has something for us, or room for what it held back.
-    pub(crate) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut ready = false;
-        for socket in &mut self.open {
-            ready |= socket.udp.poll_ready(cx).is_ready();
-            if socket.blocked && socket.udp.poll_writable(cx).is_ready() {
+    pub(crate) fn poll_ready(&mut self, cx: &Context<'_>) -> Poll<()> {
+        self.bells.attend(cx);
+        self.bells.rung(&mut self.listed);
+        let mut has_room = false;
+        for place in self.listed.drain(..) {
+            let socket = &mut self.open[place];
+            let mut bell = self.bells.context(place);
+            if socket.udp.poll_ready(&mut bell).is_ready() {
+                self.ready.push(place);
+            }
+            if socket.blocked && socket.udp.poll_writable(&mut bell).is_ready() {
                 socket.blocked = false;
-                ready = true;
+                has_room = true;
             }
         }
-        if ready { Poll::Ready(()) } else { Poll::Pending }
+        if has_room || !self.ready.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Moves the places of the sockets to `places` that may have something for us.
+    pub(crate) fn take_ready(&mut self, places: &mut Vec<usize>) {
+        // Who has rung since the last poll is as good as ready.
+        self.bells.rung(&mut self.ready);
+        self.ready.sort_unstable();
+        self.ready.dedup();
+        // All of them are polled again: one that was read to its end rings for the next datagram only then.
+        self.listed.extend_from_slice(&self.ready);
+        places.append(&mut self.ready);
     }
 }
 

@@ -11,6 +11,7 @@ use coapway_proxy::{Event, Input, Listening, Output, Parameters, Proxy};
 use coapway_time::Instant;
 use coapway_transport::{Finished, IcmpCode, IcmpError, LookupError, ReceiveBatch, Resolver};
 
+use crate::bells::Bells;
 use crate::clock::Clock;
 use crate::log::ONCE_A_MINUTE;
 use crate::sockets::{Sockets, Unsent};
@@ -43,6 +44,11 @@ pub(crate) struct Worker<R> {
     batch: ReceiveBatch,
     icmp: Vec<IcmpError>,
     unsent: Vec<Unsent>,
+    /// Places of sockets to read.
+    ready: Vec<usize>,
+    /// Those of the resolver and of whoever stops us.
+    bells: Bells,
+    rung: Vec<usize>,
     watch: Watch,
     /// When the proxy wants to be woken.
     until: Option<Instant>,
@@ -67,6 +73,9 @@ impl<R: Reader> Worker<R> {
             batch: ReceiveBatch::new(),
             icmp: Vec::new(),
             unsent: Vec::new(),
+            ready: Vec::new(),
+            bells: Bells::default(),
+            rung: Vec::new(),
             watch: Watch::default(),
             until: None,
         }
@@ -78,6 +87,7 @@ impl<R: Reader> Worker<R> {
         let mut sleep = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
         let mut armed = None;
         let mut draining_until = None;
+        let [stopping, resolved] = [self.bells.add(), self.bells.add()];
         loop {
             let wake = self.turn();
             let idle = draining_until.is_some() && self.proxy.is_idle();
@@ -92,15 +102,24 @@ impl<R: Reader> Worker<R> {
                 sleep.as_mut().reset(self.clock.in_runtime(wake));
                 armed = Some(wake);
             }
-            let mut stopped = false;
+            let (mut stopped, mut slept, mut fired) = (false, false, false);
             poll_fn(|cx| {
-                stopped = stop(cx).is_ready();
-                let mut ready = stopped | self.sockets.poll_ready(cx).is_ready();
-                ready |= self.poll_resolved(cx).is_ready();
+                self.bells.attend(cx);
+                self.bells.rung(&mut self.rung);
+                let mut ready = self.sockets.poll_ready(cx).is_ready();
+                while let Some(rung) = self.rung.pop() {
+                    if rung == stopping && stop(&mut self.bells.context(stopping)).is_ready() {
+                        self.bells.ring(stopping);
+                        stopped = true;
+                    }
+                    ready |= rung == resolved && self.poll_resolved(resolved).is_ready();
+                }
                 if armed.is_some() && sleep.as_mut().poll(cx).is_ready() {
                     armed = None;
-                    ready = true;
+                    fired = true;
                 }
+                let ready = ready | stopped | fired;
+                slept |= !ready;
                 if ready { Poll::Ready(()) } else { Poll::Pending }
             })
             .await;
@@ -112,24 +131,31 @@ impl<R: Reader> Worker<R> {
                 draining_until = Some(now + drain);
                 self.input(Input::Drain, now);
             }
-            // Lets the runtime see new arrivals on all sockets.
-            tokio::task::yield_now().await;
+            // Lets the runtime see new arrivals on all sockets. It has, when it was asleep and woke for
+            // one of them.
+            if !slept || fired {
+                tokio::task::yield_now().await;
+            }
         }
     }
 
     /// Everything that can be done without waiting: sockets are drained before timers fire.
     fn turn(&mut self) -> Option<Instant> {
-        let is_late = self.until.is_some_and(|until| until + LATE <= self.clock.now());
+        let mut now = self.clock.now();
+        let is_late = self.until.is_some_and(|until| until + LATE <= now);
+        let mut ready = std::mem::take(&mut self.ready);
+        self.sockets.take_ready(&mut ready);
         for _ in 0..if is_late { TURNS_WHEN_LATE } else { 1 } {
             let mut more = false;
-            for place in 0..self.sockets.len() {
-                more |= self.receive(place);
+            for &place in &ready {
+                more |= self.receive(place, &mut now);
             }
             if !more {
                 break;
             }
         }
-        let now = self.clock.now();
+        ready.clear();
+        self.ready = ready;
         if self.until.is_some_and(|until| until <= now) {
             self.input(Input::Wake, now);
         }
@@ -149,8 +175,9 @@ impl<R: Reader> Worker<R> {
         [self.until, flush].into_iter().flatten().min()
     }
 
-    /// Takes what has come to a socket; says whether there may be more.
-    fn receive(&mut self, place: usize) -> bool {
+    /// Takes what has come to a socket; says whether there may be more. `now` is moved on when that took
+    /// a while.
+    fn receive(&mut self, place: usize, now: &mut Instant) -> bool {
         for _ in 0..BATCHES_IN_TURN {
             let socket = self.sockets.at(place);
             let id = socket.id;
@@ -159,7 +186,6 @@ impl<R: Reader> Worker<R> {
             }
             socket.udp.receive_errors(&mut self.icmp);
             if !self.batch.is_empty() {
-                let now = self.clock.now();
                 for received in self.batch.iter() {
                     let local = Local { socket: id, address: received.to };
                     let input = Input::Datagram {
@@ -168,19 +194,19 @@ impl<R: Reader> Worker<R> {
                         bytes: received.datagram,
                         truncated: received.truncated,
                     };
-                    self.proxy.handle_input(input, now);
+                    self.proxy.handle_input(input, *now);
                 }
-                self.drain(now);
+                self.drain(*now);
             }
             if !self.icmp.is_empty() {
-                let now = self.clock.now();
                 for error in std::mem::take(&mut self.icmp) {
-                    self.undeliverable(id, &error, now);
+                    self.undeliverable(id, &error, *now);
                 }
             }
-            if self.batch.len() < coapway_transport::BATCH {
+            if !self.batch.is_full() {
                 return false;
             }
+            *now = self.clock.now();
         }
         true
     }
@@ -220,9 +246,9 @@ impl<R: Reader> Worker<R> {
         }
     }
 
-    fn poll_resolved(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_resolved(&mut self, bell: usize) -> Poll<()> {
         let mut some = Poll::Pending;
-        while let Poll::Ready(finished) = self.resolver.poll_finished(cx) {
+        while let Poll::Ready(finished) = self.resolver.poll_finished(&mut self.bells.context(bell)) {
             let Finished { id: lookup, addresses, ttl } = finished;
             let input = match &addresses {
                 Ok(addresses) => Input::Resolved { lookup, addresses, ttl },
