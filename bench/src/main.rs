@@ -5,8 +5,8 @@
 //!   load: C closed-loop  ──▶  the proxy under  ──▶  origin: echoes the
 //!   clients, CON GET     ◀──  test, or `bare`  ◀──  last path segment
 //! ```
-//! `forward` compares CPU time, `instructions` counts instructions under valgrind, `hostile` watches good
-//! load beside hostile datagrams; all start and end their processes themselves and stay on this host.
+//! `forward` compares CPU time, `instructions` counts instructions under valgrind, `outstanding` weighs
+//! exchanges that stay open, `hostile` watches good load beside hostile datagrams; all start and end their processes themselves and stay on this host.
 
 mod bare;
 mod callgrind;
@@ -17,7 +17,9 @@ mod hostile;
 mod instructions;
 mod load;
 mod machine;
+mod memory;
 mod origin;
+mod outstanding;
 mod process;
 mod proxies;
 mod report;
@@ -46,6 +48,7 @@ enum Command {
     Forward(forward::Args),
     Hostile(hostile::Args),
     Instructions(instructions::Args),
+    Outstanding(outstanding::Args),
     Bare(bare::Args),
     Origin(origin::Args),
 }
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Command::Forward(args) => forward::run(&args),
         Command::Hostile(args) => hostile::run(&args),
         Command::Instructions(args) => instructions::run(&args),
+        Command::Outstanding(args) => outstanding::run(&args),
         Command::Bare(args) => bare::run(&args),
         Command::Origin(args) => origin::run(&args),
     };
