@@ -1,7 +1,7 @@
 //! Good load beside hostile datagrams, from clients and from origins.
 
 mod answers;
-mod good;
+pub(crate) mod good;
 mod malformed;
 
 mod origin;
@@ -205,7 +205,8 @@ fn observe(stage: &Stage, players: &Players, length: Duration) -> Result<Observe
     })
 }
 
-fn random() -> u64 {
+/// A number that nobody else has.
+pub(crate) fn random() -> u64 {
     use std::hash::{BuildHasher as _, Hasher as _};
     std::collections::hash_map::RandomState::new().build_hasher().finish()
 }

@@ -5,8 +5,9 @@
 //!   load: C closed-loop  ──▶  the proxy under  ──▶  origin: echoes the
 //!   clients, CON GET     ◀──  test, or `bare`  ◀──  last path segment
 //! ```
-//! `forward` compares CPU time, `instructions` counts instructions under valgrind, `outstanding` weighs
-//! exchanges that stay open, `hostile` watches good load beside hostile datagrams; all start and end their processes themselves and stay on this host.
+//! `forward` compares CPU time, `instructions` and `syscalls` count what a forward takes, `outstanding`
+//! weighs exchanges that stay open, `hostile` watches good load beside hostile datagrams, `reload` has settings read
+//! again under load; all start and end their processes themselves and stay on this host.
 
 mod bare;
 mod callgrind;
@@ -22,11 +23,13 @@ mod origin;
 mod outstanding;
 mod process;
 mod proxies;
+mod reload;
 mod report;
 mod run;
 mod statistics;
 #[allow(unsafe_code, reason = "epoll, CPU sets, process clocks and pidfds are not in the standard library")]
 mod sys;
+mod syscalls;
 
 use std::process::ExitCode;
 
@@ -49,6 +52,8 @@ enum Command {
     Hostile(hostile::Args),
     Instructions(instructions::Args),
     Outstanding(outstanding::Args),
+    Reload(reload::Args),
+    Syscalls(syscalls::Args),
     Bare(bare::Args),
     Origin(origin::Args),
 }
@@ -59,6 +64,8 @@ fn main() -> ExitCode {
         Command::Hostile(args) => hostile::run(&args),
         Command::Instructions(args) => instructions::run(&args),
         Command::Outstanding(args) => outstanding::run(&args),
+        Command::Reload(args) => reload::run(&args),
+        Command::Syscalls(args) => syscalls::run(&args),
         Command::Bare(args) => bare::run(&args),
         Command::Origin(args) => origin::run(&args),
     };

@@ -40,6 +40,16 @@ impl Process {
         Ok(self.handle.ends_within(timeout)?)
     }
 
+    /// Asks it to read its settings again.
+    pub(crate) fn reload(&self) -> Result<()> {
+        self.handle.reload().context("cannot send a signal")
+    }
+
+    /// Asks it to end.
+    pub(crate) fn terminate(&self) -> Result<()> {
+        self.handle.terminate().context("cannot send a signal")
+    }
+
     /// Ends it with SIGTERM and waits up to `grace`; false when it had to be killed.
     pub(crate) fn stop(mut self, grace: Duration) -> Result<bool> {
         self.grace = grace;

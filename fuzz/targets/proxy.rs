@@ -263,14 +263,47 @@ impl World {
                 };
                 self.wake();
             }
+            // Other settings, or the end.
             _ => {
-                if script.byte()? == 0xFF {
-                    self.proxy.handle_input(Input::Drain, self.now);
-                    self.drain();
+                let choice = script.byte()?;
+                if choice == 0xFF {
+                    let until = self.now + Duration::from_millis(1 << (script.byte()? % 20));
+                    self.proxy.handle_input(Input::Drain { until }, self.now);
+                } else {
+                    self.reload(choice);
                 }
+                self.drain();
             }
         }
         Some(())
+    }
+
+    /// Upstreams change places, go, are renamed; limits and listeners change.
+    fn reload(&mut self, choice: u8) {
+        let mut parameters = parameters();
+        let Parameters { upstreams, relay, .. } = &mut parameters;
+        if choice & 1 != 0 {
+            upstreams.swap(1, 2);
+            relay.upstreams.swap(1, 2);
+            relay.routes.iter_mut().for_each(|route| route.upstream = UpstreamId(3 - route.upstream.0));
+        }
+        if choice & 2 != 0 {
+            upstreams.pop();
+            relay.upstreams.pop();
+            relay.routes.retain(|route| route.upstream.0 < 2);
+        }
+        if choice & 4 != 0 {
+            relay.upstreams[1].name = "renamed".into();
+            relay.routes.iter_mut().for_each(|route| route.strip = !route.strip);
+        }
+        if choice & 8 != 0 {
+            upstreams.iter_mut().for_each(|upstream| upstream.nstart = Nstart::Fixed(1));
+            parameters.limits.fetches = 2;
+            parameters.downstream.duplicates.memory = 1024;
+        }
+        let listening = Listening { events: true, records: choice & 16 != 0 };
+        let closing = if choice & 32 != 0 { &[SocketId(0)][..] } else { &[] };
+        self.proxy.handle_input(Input::Reconfigure { parameters: &parameters, listening, closing }, self.now);
     }
 
     fn client_sends(&mut self, remote: SocketAddr, bytes: Vec<u8>) {

@@ -18,6 +18,7 @@ pub struct Launch {
     listen: Vec<SocketAddr>,
     pinged: Vec<SocketAddr>,
     record: String,
+    log: String,
     arguments: Vec<String>,
     settings: Vec<String>,
 }
@@ -35,6 +36,7 @@ impl Launch {
             pinged: listen.clone(),
             listen,
             record: "off".to_owned(),
+            log: "-".to_owned(),
             arguments: Vec::new(),
             settings: Vec::new(),
         }
@@ -67,6 +69,17 @@ impl Launch {
         Self { record: file.display().to_string(), ..self }
     }
 
+    /// Takes listeners and everything else from this file, which says nothing of records or the log.
+    pub fn config(file: &Path, pinged: &[SocketAddr]) -> Self {
+        let arguments = vec!["--config".to_owned(), file.display().to_string()];
+        Self { listen: Vec::new(), pinged: pinged.to_vec(), arguments, ..Self::at(0) }
+    }
+
+    /// Writes its log to this file instead of standard error.
+    pub fn log(self, file: &Path) -> Self {
+        Self { log: file.display().to_string(), ..self }
+    }
+
     /// Is started by another program, which gets this one as its last arguments.
     pub fn within(self, wrapper: &[&str]) -> Self {
         Self { wrapper: wrapper.iter().map(|&word| word.to_owned()).collect(), ..self }
@@ -76,7 +89,8 @@ impl Launch {
     pub fn start(&self) -> Proxy {
         let mut words = self.wrapper.iter().map(OsStr::new).chain([binary().as_os_str()]);
         let mut command = Command::new(words.next().expect("the binary at least"));
-        command.args(words).arg("serve").args(["--admin", "off", "--log", "-", "--record", &self.record]);
+        command.args(words).arg("serve").args(["--admin", "off", "--log", &self.log]);
+        command.args(["--record", &self.record]);
         command.args(&self.arguments);
         for address in &self.listen {
             command.args(["--listen", &format!("coap://{address}")]);
@@ -86,7 +100,7 @@ impl Launch {
         }
         let mut process = Process::start("coapway serve", &mut command);
         process.wait_until_it_answers(&self.pinged);
-        let port = self.listen.first().map_or(0, SocketAddr::port);
+        let port = self.listen.first().or(self.pinged.first()).map_or(0, SocketAddr::port);
         Proxy { process, port }
     }
 }

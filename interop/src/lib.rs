@@ -18,6 +18,7 @@ pub mod coapway;
 pub mod datagram;
 pub mod exchange;
 pub mod libcoap;
+pub mod load;
 pub mod peers;
 pub mod process;
 pub mod raw;

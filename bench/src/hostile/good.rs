@@ -14,7 +14,7 @@ use crate::coap::{self, ACK};
 use crate::{clock, sys};
 use requests::Requests;
 
-pub(super) use requests::Tally;
+pub(crate) use requests::Tally;
 
 /// How often the clients look for requests to repeat.
 const SCAN: Duration = Duration::from_millis(25);
@@ -23,42 +23,49 @@ const BACKLOG: Duration = Duration::from_millis(250);
 
 /// What to ask for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Good {
+pub(crate) struct Good {
     /// The proxy.
-    pub(super) proxy: SocketAddr,
+    pub(crate) proxy: SocketAddr,
     /// The origin.
-    pub(super) origin: SocketAddr,
+    pub(crate) origin: SocketAddr,
     /// Clients, each with a port of its own.
-    pub(super) clients: u16,
+    pub(crate) clients: u16,
     /// Requests a second, of all of them together.
-    pub(super) rate: u32,
+    pub(crate) rate: u32,
     /// Tells this run's requests from another's.
-    pub(super) mark: u32,
+    pub(crate) mark: u32,
     /// How many phases there will be.
-    pub(super) phases: usize,
+    pub(crate) phases: usize,
 }
 
 /// What the phases tell the load.
 #[derive(Default)]
-pub(super) struct Control {
+pub(crate) struct Control {
     phase: AtomicUsize,
     stopped: AtomicBool,
+    abandoned: AtomicBool,
 }
 
 impl Control {
     /// Requests count in this phase from now on.
-    pub(super) fn set_phase(&self, phase: usize) {
+    pub(crate) fn set_phase(&self, phase: usize) {
         self.phase.store(phase, Ordering::Relaxed);
     }
 
+    /// Ends the load; what is not answered by now is given up.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+        self.stop();
+    }
+
     /// Ends the load when everything is answered or given up.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 }
 
 /// Starts the load; it ends with the tallies of all phases.
-pub(super) fn start(good: Good, control: Arc<Control>) -> Result<JoinHandle<Result<Vec<Tally>>>> {
+pub(crate) fn start(good: Good, control: Arc<Control>) -> Result<JoinHandle<Result<Vec<Tally>>>> {
     let mut sockets = Vec::new();
     for _ in 0..good.clients {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).context("no port for a good client")?;
@@ -89,7 +96,11 @@ fn load(good: Good, sockets: &[UdpSocket], control: &Control) -> Result<Vec<Tall
         let now = clock::now();
         let phase = control.phase.load(Ordering::Relaxed);
         let is_stopped = control.stopped.load(Ordering::Relaxed);
-        if is_stopped && requests.all_over() {
+        let is_abandoned = control.abandoned.load(Ordering::Relaxed);
+        if is_abandoned {
+            requests.give_up();
+        }
+        if is_stopped && (is_abandoned || requests.all_over()) {
             return Ok(requests.into_tallies());
         }
         next = next.max(now.checked_sub(BACKLOG).unwrap_or(now));

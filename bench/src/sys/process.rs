@@ -54,12 +54,21 @@ impl Pidfd {
 
     /// Asks the process to end.
     pub(crate) fn terminate(&self) -> io::Result<()> {
+        self.signal(libc::SIGTERM)
+    }
+
+    /// Asks the process to read its settings again.
+    pub(crate) fn reload(&self) -> io::Result<()> {
+        self.signal(libc::SIGHUP)
+    }
+
+    fn signal(&self, signal: libc::c_int) -> io::Result<()> {
         // SAFETY: a null siginfo stands for the default one.
         let returned = unsafe {
             libc::syscall(
                 libc::SYS_pidfd_send_signal,
                 self.0.as_raw_fd(),
-                libc::SIGTERM,
+                signal,
                 ptr::null::<libc::siginfo_t>(),
                 0,
             )

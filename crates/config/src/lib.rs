@@ -14,6 +14,7 @@
 
 mod command_line;
 mod config;
+mod difference;
 mod document;
 mod dump;
 mod environment;
@@ -35,6 +36,7 @@ mod warnings;
 
 pub use command_line::Overrides;
 pub use config::Config;
+pub use difference::Change;
 pub use error::{ConfigError, ConfigErrors};
 pub use file::text;
 pub use reference::reference;

@@ -15,12 +15,16 @@ use crate::units::show_duration;
 const ROUTES_SHOWN: usize = 8;
 
 impl Config {
-    /// What follows from the values, a line for each thing: who may reach what, when what is answered,
-    /// what is limited, how much memory that takes at the most.
+    /// What follows from the values, a line for each thing: what listens, who may reach what, how many
+    /// copies fit into `max_wait` and when what is answered, what is limited, how much memory that takes at
+    /// the most.
     ///
     /// Source: R-USR-04.
     pub fn summary(&self) -> Vec<String> {
-        let mut lines = vec![format!("forwarding is {}", self.forwarding())];
+        let listeners: Vec<String> =
+            self.listen().iter().map(|address| format!("listening on coap://{address}")).collect();
+        let mut lines = listeners;
+        lines.push(format!("forwarding is {}", self.forwarding()));
         self.routes(&mut lines);
         for (name, upstream) in self.upstreams_in_use() {
             towards(&name, &upstream, &mut lines);

@@ -1,5 +1,6 @@
 //! Whole configurations: what comes out, and what an operator reads when it does not.
 
+mod difference;
 mod dump;
 mod errors;
 mod layers;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Wake, Waker};
 
-/// One waker for each source of a task, numbered as they are added.
+/// One waker for each source of a task, by numbers.
 ///
 /// A source is polled with [`Bells::context`]. Once it wakes that, its number is among those that
 /// [`Bells::rung`] gives, and the task that last called [`Bells::attend`] is woken.
@@ -59,13 +59,21 @@ impl Wake for Bell {
 }
 
 impl Bells {
-    /// Adds a source and returns its number. It has rung: its first poll is due.
-    pub(crate) fn add(&mut self) -> usize {
-        let number = self.bells.len();
-        self.bells.push(Waker::from(Arc::new(Bell { number, house: Arc::clone(&self.house) })));
-        self.house.state().has_rung.push(false);
+    /// So many bells, numbered from 0. They have rung: the first poll of each source is due.
+    pub(crate) fn new(count: usize) -> Self {
+        let mut bells = Self::default();
+        (0..count).for_each(|number| bells.add(number));
+        bells
+    }
+
+    /// Adds a bell with this number, unless there is one. It has rung: the first poll of its source is due.
+    pub(crate) fn add(&mut self, number: usize) {
+        while self.bells.len() <= number {
+            let bell = Bell { number: self.bells.len(), house: Arc::clone(&self.house) };
+            self.bells.push(Waker::from(Arc::new(bell)));
+            self.house.state().has_rung.push(false);
+        }
         self.house.ring(number);
-        number
     }
 
     /// What to poll source `number` with.
@@ -118,8 +126,8 @@ mod tests {
 
     #[test]
     fn each_source_rings_once_however_often_it_wakes() {
-        let mut bells = Bells::default();
-        let [first, second] = [bells.add(), bells.add()];
+        let bells = Bells::new(2);
+        let [first, second] = [0, 1];
         assert_eq!(rung(&bells), [first, second], "the first poll is due");
         for _ in 0..3 {
             bells.context(second).waker().wake_by_ref();
@@ -132,10 +140,10 @@ mod tests {
 
     #[test]
     fn wakes_the_task_that_attends() {
-        let mut bells = Bells::default();
+        let bells = Bells::new(1);
         let [one, other] = [(); 2].map(|()| Arc::new(Count(0.into())));
         let count = |task: &Arc<Count>| task.0.load(std::sync::atomic::Ordering::Relaxed);
-        let number = bells.add();
+        let number = 0;
         assert_eq!(rung(&bells), [number]);
         for task in [&one, &other] {
             bells.attend(&Context::from_waker(&Waker::from(Arc::clone(task))));

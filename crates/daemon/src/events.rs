@@ -26,8 +26,13 @@ pub(crate) struct Events {
 impl Events {
     /// Opens what the settings name.
     pub(crate) fn start(settings: &RecordSettings, clock: &Clock) -> io::Result<Self> {
+        Self::open(settings, clock).map(|records| Self { records })
+    }
+
+    /// Opens what the settings name, for [`Events::replace`].
+    pub(crate) fn open(settings: &RecordSettings, clock: &Clock) -> io::Result<Option<RecordWriter>> {
         let target = match &settings.destination {
-            RecordDestination::Off => return Ok(Self { records: None }),
+            RecordDestination::Off => return Ok(None),
             RecordDestination::StandardOutput => Target::StandardOutput,
             RecordDestination::File(path) => Target::File(path.clone()),
         };
@@ -37,12 +42,23 @@ impl Events {
             tracing::warn!("waiting until somebody reads {}", path.display());
         }
         let wall_clock = WallClock { at_start: clock.started_at() };
-        Ok(Self { records: Some(RecordWriter::start(target, settings.sample, wall_clock)?) })
+        RecordWriter::start(target, settings.sample, wall_clock).map(Some)
     }
 
-    /// Whether records are to be made.
-    pub(crate) const fn wants_records(&self) -> bool {
-        self.records.is_some()
+    /// Records go elsewhere from now on. What is on its way to where they went is still written, without
+    /// anybody waiting for it.
+    pub(crate) fn replace(&mut self, records: Option<RecordWriter>) {
+        if let Some(before) = std::mem::replace(&mut self.records, records) {
+            // Without a thread it is closed here, which takes a second at the most.
+            let _ = std::thread::Builder::new().name("last-records".into()).spawn(move || drop(before));
+        }
+    }
+
+    /// Opens the file of the records anew, for whoever has moved it away.
+    pub(crate) fn reopen(&mut self, now: Instant) {
+        if let Some(records) = &mut self.records {
+            records.reopen(now);
+        }
     }
 }
 

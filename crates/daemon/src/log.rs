@@ -5,13 +5,15 @@ mod text;
 
 use std::fs::OpenOptions;
 use std::io;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use coapway_config::{LogDestination, LogFormat, LogLevel, LogSettings};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::reload::{self, Handle};
 use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer, Registry};
 
 use crate::clock::Clock;
 use limit::{LeftOut, Limit};
@@ -19,19 +21,45 @@ use limit::{LeftOut, Limit};
 /// The target of lines of which one a minute says it all.
 pub(crate) const ONCE_A_MINUTE: &str = "once a minute";
 
+/// The target of lines that only an operator can cause: none of them is left out.
+pub(crate) const OPERATOR: &str = "operator";
+
 static LIMIT: OnceLock<Limit> = OnceLock::new();
+static LINES: OnceLock<Handle<Lines, Registry>> = OnceLock::new();
+
+/// All that is between an event and its line.
+pub(crate) type Lines = Box<dyn Layer<Registry> + Send + Sync>;
 
 /// Sends log lines where the settings say.
 ///
 /// Errors: the file cannot be opened.
 pub(crate) fn start(settings: &LogSettings) -> io::Result<()> {
+    let (lines, handle) = reload::Layer::new(open(settings)?);
+    tracing_subscriber::registry().with(lines).init();
+    let _ = LINES.set(handle);
+    Ok(())
+}
+
+/// Sends further log lines elsewhere.
+pub(crate) fn replace(lines: Lines) {
+    if let Some(handle) = LINES.get() {
+        // It fails where the log is gone, and then nobody could be told.
+        let _ = handle.reload(lines);
+    }
+}
+
+/// Opens what the settings name, for [`replace`].
+///
+/// Errors: the file cannot be opened.
+pub(crate) fn open(settings: &LogSettings) -> io::Result<Lines> {
     let (writer, colours) = match &settings.destination {
         LogDestination::StandardError => {
             (BoxMakeWriter::new(io::stderr), io::IsTerminal::is_terminal(&io::stderr()))
         }
         LogDestination::File(path) => {
             let file = OpenOptions::new().create(true).append(true).open(path)?;
-            (BoxMakeWriter::new(Mutex::new(file)), false)
+            // Each line is one write, to the end of the file.
+            (BoxMakeWriter::new(Arc::new(file)), false)
         }
     };
     let level = match settings.level {
@@ -42,13 +70,12 @@ pub(crate) fn start(settings: &LogSettings) -> io::Result<()> {
         LogLevel::Trace => LevelFilter::TRACE,
     };
     let limit = LIMIT.get_or_init(|| Limit::new(Clock::start()));
-    let registry = tracing_subscriber::registry().with(level).with(limit);
     let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_target(false);
-    match settings.format {
-        LogFormat::Text => registry.with(lines.with_ansi(colours).fmt_fields(text::fields())).init(),
-        LogFormat::Json => registry.with(lines.json()).init(),
-    }
-    Ok(())
+    let lines = match settings.format {
+        LogFormat::Text => lines.with_ansi(colours).fmt_fields(text::fields()).boxed(),
+        LogFormat::Json => lines.json().boxed(),
+    };
+    Ok(level.and_then(limit).and_then(lines).boxed())
 }
 
 /// Tells how many lines were left out in minutes that are over; says whether some wait to be told.

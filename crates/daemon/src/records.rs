@@ -193,7 +193,6 @@ impl RecordWriter {
 
     /// Opens the target anew behind everything written so far, for whoever has moved the file away.
     /// When it cannot be opened, the old one stays.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for SIGUSR1"))]
     pub(crate) fn reopen(&mut self, now: Instant) {
         self.reopen = true;
         self.hand_over(now);

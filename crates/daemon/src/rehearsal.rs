@@ -46,6 +46,32 @@ pub(crate) fn files(config: &Config) -> Vec<ConfigError> {
     tried.filter_map(|(key, result)| Some(config.object(key, result.err()?))).collect()
 }
 
+/// Whether records would be taken at once: a FIFO without a reader takes none.
+pub(crate) fn record_takes_lines(config: &Config) -> io::Result<()> {
+    match &config.record().destination {
+        RecordDestination::File(path) => has_reader(path),
+        RecordDestination::Off | RecordDestination::StandardOutput => Ok(()),
+    }
+}
+
+/// The same of lines of the log.
+pub(crate) fn log_takes_lines(config: &Config) -> io::Result<()> {
+    match &config.log().destination {
+        LogDestination::File(path) => has_reader(path),
+        LogDestination::StandardError => Ok(()),
+    }
+}
+
+fn has_reader(path: &Path) -> io::Result<()> {
+    let is_fifo = fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
+    let mut options = OpenOptions::new();
+    options.write(true).custom_flags(libc::O_NONBLOCK);
+    match is_fifo.then(|| options.open(path)).transpose() {
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Err(io::Error::other("nobody reads it")),
+        opened => opened.map(drop),
+    }
+}
+
 fn readable(path: &Path) -> Result<(), String> {
     let file = fs::File::open(path).map_err(|error| format!("cannot be read: {error}"))?;
     match file.metadata() {

@@ -4,18 +4,16 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
-use std::task::{Context, Poll};
 
 use coapway_config::{Config, ConfigError, ConfigErrors, Overrides};
 use coapway_endpoint::Seed;
-use coapway_proxy::Listening;
-use coapway_transport::{Resolver, Source};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::Settings;
 use crate::clock::Clock;
 use crate::events::Events;
 use crate::rehearsal::{self, Findings};
+use crate::service::{self, Service};
+use crate::signals::Signals;
 use crate::sockets::Sockets;
 use crate::worker::Worker;
 
@@ -23,8 +21,6 @@ use crate::worker::Worker;
 const WRONG_USE: u8 = 2;
 /// No configuration is larger, in bytes.
 const LARGEST_FILE: u64 = 1 << 20;
-/// Look-ups at a time, and look-ups that wait for their turn.
-const LOOK_UPS: (usize, usize) = (4, 1024);
 
 /// Prints an error as one block and says how the process ends.
 pub(crate) fn complain(code: u8, text: &str) -> ExitCode {
@@ -56,7 +52,10 @@ fn read(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
     }]))
 }
 
-fn load(settings: &Settings) -> Result<Config, ConfigErrors> {
+/// File, environment and command line, read now.
+///
+/// Errors: everything that is wrong.
+pub(crate) fn load(settings: &Settings) -> Result<Config, ConfigErrors> {
     let bytes = settings.config.as_deref().map(read).transpose()?;
     let text = match (&settings.config, &bytes) {
         (Some(path), Some(bytes)) => Some((path.as_path(), coapway_config::text(path, bytes)?)),
@@ -127,12 +126,16 @@ pub(crate) fn serve(settings: &Settings) -> ExitCode {
         return complain(1, &format!("cannot open the log: {error}"));
     }
     match runtime() {
-        Ok(runtime) => runtime.block_on(run(&config)),
+        Ok(runtime) => runtime.block_on(run(settings, config)),
         Err(code) => code,
     }
 }
 
-async fn run(config: &Config) -> ExitCode {
+async fn run(settings: &Settings, config: Config) -> ExitCode {
+    let signals = match Signals::catch() {
+        Ok(signals) => signals,
+        Err(error) => return complain(1, &format!("cannot wait for signals: {error}")),
+    };
     let sockets = match Sockets::bind(config.listen()) {
         Ok(sockets) => sockets,
         Err((address, error)) => {
@@ -142,7 +145,7 @@ async fn run(config: &Config) -> ExitCode {
             return complain(1, &text);
         }
     };
-    let resolver = match Resolver::new(names(config.resolver()), LOOK_UPS.0, LOOK_UPS.1) {
+    let resolver = match service::resolver(&config) {
         Ok(resolver) => resolver,
         Err(error) => return complain(1, &format!("cannot start the resolver: {error}")),
     };
@@ -155,11 +158,20 @@ async fn run(config: &Config) -> ExitCode {
     if let Err(error) = getrandom::fill(&mut seed) {
         return complain(1, &format!("no randomness: {error}"));
     }
-    let listening = Listening { events: false, records: events.wants_records() };
-    let mut parameters = config.parameters();
-    parameters.relay.own = sockets.listeners().collect();
-    parameters.relay.own_addresses = own_addresses();
-    parameters.relay.own_names = own_names();
+    banner(&config);
+    let parameters = service::parameters(&config, sockets.listeners().collect());
+    let listening = service::listening(&config);
+    let worker = Worker::new(parameters, listening, sockets, resolver, events, clock, Seed(seed));
+    let worker = Service { settings, config, clock, worker }.run(signals).await;
+    worker.tell_counters();
+    tracing::info!("stopped");
+    crate::log::finish();
+    ExitCode::SUCCESS
+}
+
+/// What listens, who may reach what, how many copies fit, how much memory there may be: one block.
+fn banner(config: &Config) {
+    tracing::info!("coapway {}", env!("CARGO_PKG_VERSION"));
     for line in config.summary() {
         tracing::info!("{line}");
     }
@@ -169,63 +181,5 @@ async fn run(config: &Config) -> ExitCode {
     if let Some(warning) = crate::sockets::warning() {
         tracing::warn!("{warning}");
     }
-    let mut worker = Worker::new(parameters, listening, sockets, resolver, events, clock, Seed(seed));
-    for address in worker.listeners() {
-        tracing::info!("listening on coap://{address}");
-    }
-    let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
-    let [mut terminate, mut interrupt, mut hangup] = match kinds.map(signal) {
-        [Ok(terminate), Ok(interrupt), Ok(hangup)] => [terminate, interrupt, hangup],
-        [first, second, third] => {
-            let error = [first.err(), second.err(), third.err()].into_iter().flatten().next();
-            let error = error.map_or_else(String::new, |error| error.to_string());
-            return complain(1, &format!("cannot wait for signals: {error}"));
-        }
-    };
-    let stop = |cx: &mut Context<'_>| {
-        while hangup.poll_recv(cx).is_ready() {
-            tracing::warn!("SIGHUP: this version does not reload its configuration; nothing changed");
-        }
-        match (terminate.poll_recv(cx), interrupt.poll_recv(cx)) {
-            (Poll::Pending, Poll::Pending) => Poll::Pending,
-            _ => {
-                tracing::info!("stopping: running requests are finished, new ones refused");
-                Poll::Ready(())
-            }
-        }
-    };
-    worker.run(config.drain_timeout(), stop).await;
-    worker.tell_counters();
-    tracing::info!("stopped");
-    crate::log::finish();
-    ExitCode::SUCCESS
-}
-
-/// Where names are looked up.
-fn names(resolver: &coapway_config::Resolver) -> Source {
-    match resolver {
-        coapway_config::Resolver::System => Source::System,
-        coapway_config::Resolver::Hosts(path) => Source::Hosts(path.clone()),
-        coapway_config::Resolver::Server(address) => Source::Server(*address),
-    }
-}
-
-/// The addresses of this host, so that a request to ourselves is seen for what it is.
-fn own_addresses() -> Vec<std::net::IpAddr> {
-    match if_addrs::get_if_addrs() {
-        Ok(interfaces) => interfaces.iter().map(if_addrs::Interface::ip).collect(),
-        Err(error) => {
-            tracing::warn!(%error, "cannot list this host's addresses; a request to ourselves may go round");
-            Vec::new()
-        }
-    }
-}
-
-/// The names of this host.
-fn own_names() -> Vec<Box<str>> {
-    let mut names: Vec<Box<str>> = vec!["localhost".into()];
-    if let Ok(name) = std::fs::read_to_string("/proc/sys/kernel/hostname") {
-        names.push(name.trim().to_ascii_lowercase().into());
-    }
-    names
+    tracing::info!("ready");
 }

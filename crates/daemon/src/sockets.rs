@@ -1,5 +1,6 @@
 //! The sockets of one worker, by the numbers the proxy knows them under.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::task::{Context, Poll};
@@ -8,9 +9,16 @@ use coapway_endpoint::{Local, SocketId, Transmit};
 use coapway_message::Failure;
 use coapway_proxy::SocketRole;
 use coapway_transport::{Options, Progress, SendBatch, SendFailure, UdpSocket};
+use slab::Slab;
 
 use crate::bells::Bells;
 use crate::log::ONCE_A_MINUTE;
+
+mod listeners;
+mod places;
+
+pub(crate) use listeners::Bound;
+use places::Places;
 
 /// Datagrams that blocked sockets may hold back together; what comes beyond is dropped and counted.
 const HELD_BACK: usize = 4096;
@@ -28,8 +36,8 @@ pub(crate) struct Socket {
 /// All sockets of one worker.
 #[derive(Debug)]
 pub(crate) struct Sockets {
-    /// Listeners first, then upstream sockets in the order in which they were opened.
-    open: Vec<Socket>,
+    /// By place, which is a socket's as long as it is open.
+    open: Slab<Socket>,
     places: Places,
     /// One for each socket, numbered by place.
     bells: Bells,
@@ -42,44 +50,18 @@ pub(crate) struct Sockets {
     failures: Vec<SendFailure>,
     /// Datagrams that were dropped since too many were held back.
     dropped: u64,
-}
-
-/// Where sockets are, by what they are for.
-#[derive(Debug, Default)]
-struct Places {
-    listeners: Vec<Option<usize>>,
-    upstream_v4: Vec<Option<usize>>,
-    upstream_v6: Vec<Option<usize>>,
-}
-
-impl Places {
-    fn get(&self, role: SocketRole) -> Option<usize> {
-        let (places, number) = match role {
-            SocketRole::Listener(number) => (&self.listeners, number),
-            SocketRole::Upstream { ipv6: false, number } => (&self.upstream_v4, number),
-            SocketRole::Upstream { ipv6: true, number } => (&self.upstream_v6, number),
-        };
-        *places.get(number as usize)?
-    }
-
-    fn set(&mut self, role: SocketRole, place: usize) {
-        let (places, number) = match role {
-            SocketRole::Listener(number) => (&mut self.listeners, number),
-            SocketRole::Upstream { ipv6: false, number } => (&mut self.upstream_v4, number),
-            SocketRole::Upstream { ipv6: true, number } => (&mut self.upstream_v6, number),
-        };
-        let number = number as usize;
-        if places.len() <= number {
-            places.resize(number + 1, None);
-        }
-        places[number] = Some(place);
-    }
+    /// The number of each address that was ever listened on: a Message ID belongs to both.
+    numbers: BTreeMap<SocketAddr, u32>,
+    /// What sockets have counted that are closed.
+    closed: SocketCounters,
 }
 
 /// What the sockets of a worker have counted together; see [`coapway_transport::Counters`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SocketCounters {
     pub(crate) received: u64,
+    /// Datagrams that found a receive buffer full.
+    pub(crate) lost: u64,
     pub(crate) truncated: u64,
     pub(crate) sent: u64,
     pub(crate) failed: u64,
@@ -89,6 +71,21 @@ pub(crate) struct SocketCounters {
     pub(crate) icmp_lost: u64,
     /// Datagrams that were dropped since too many were held back.
     pub(crate) dropped: u64,
+}
+
+impl SocketCounters {
+    fn add(&mut self, socket: &UdpSocket) {
+        let counters = socket.counters();
+        self.lost += u64::from(socket.lost());
+        self.received += counters.received;
+        self.truncated += counters.truncated;
+        self.sent += counters.sent;
+        self.failed += counters.failed;
+        self.buffer_full += counters.buffer_full;
+        self.device_full += counters.device_full;
+        self.icmp += counters.icmp;
+        self.icmp_lost += counters.icmp_lost;
+    }
 }
 
 /// A datagram that could not be sent.
@@ -106,7 +103,7 @@ impl Sockets {
     /// Errors: the address that cannot be bound, and why.
     pub(crate) fn bind(addresses: &[SocketAddr]) -> Result<Self, (SocketAddr, io::Error)> {
         let mut sockets = Self {
-            open: Vec::new(),
+            open: Slab::new(),
             places: Places::default(),
             bells: Bells::default(),
             listed: Vec::new(),
@@ -114,10 +111,12 @@ impl Sockets {
             dirty: Vec::new(),
             failures: Vec::new(),
             dropped: 0,
+            numbers: BTreeMap::new(),
+            closed: SocketCounters::default(),
         };
         for (number, &address) in (0..).zip(addresses) {
-            let options = Options { dual_stack: true, ..Options::default() };
-            let udp = UdpSocket::bind(address, &options).map_err(|error| (address, error))?;
+            let udp = listeners::bind(address).map_err(|error| (address, error))?;
+            sockets.numbers.insert(udp.local_addr(), number);
             sockets.add(SocketRole::Listener(number).socket(), udp);
         }
         // Opened before they are needed: to run out of descriptors later then costs further source
@@ -133,17 +132,8 @@ impl Sockets {
 
     /// What all sockets have counted.
     pub(crate) fn counters(&self) -> SocketCounters {
-        let mut sum = SocketCounters { dropped: self.dropped, ..SocketCounters::default() };
-        for counters in self.open.iter().map(|socket| socket.udp.counters()) {
-            sum.received += counters.received;
-            sum.truncated += counters.truncated;
-            sum.sent += counters.sent;
-            sum.failed += counters.failed;
-            sum.buffer_full += counters.buffer_full;
-            sum.device_full += counters.device_full;
-            sum.icmp += counters.icmp;
-            sum.icmp_lost += counters.icmp_lost;
-        }
+        let mut sum = SocketCounters { dropped: self.dropped, ..self.closed };
+        self.open.iter().for_each(|(_, socket)| sum.add(&socket.udp));
         sum
     }
 
@@ -151,32 +141,37 @@ impl Sockets {
     pub(crate) fn listeners(&self) -> impl Iterator<Item = SocketAddr> {
         self.open
             .iter()
-            .filter(|socket| matches!(SocketRole::of(socket.id), SocketRole::Listener(_)))
-            .map(|socket| socket.udp.local_addr())
+            .filter(|(_, socket)| matches!(SocketRole::of(socket.id), SocketRole::Listener(_)))
+            .map(|(_, socket)| socket.udp.local_addr())
     }
 
     pub(crate) fn local_addr(&self, id: SocketId) -> Option<SocketAddr> {
-        self.places.get(SocketRole::of(id)).map(|place| self.open[place].udp.local_addr())
+        self.places.get(id).map(|place| self.open[place].udp.local_addr())
     }
 
-    pub(crate) fn at(&self, place: usize) -> &Socket {
-        &self.open[place]
+    /// The socket at a place, unless it was closed.
+    pub(crate) fn at(&self, place: usize) -> Option<&Socket> {
+        self.open.get(place)
+    }
+
+    /// The places of all sockets.
+    pub(crate) fn all(&self) -> Vec<usize> {
+        self.open.iter().map(|(place, _)| place).collect()
     }
 
     fn add(&mut self, id: SocketId, udp: UdpSocket) -> usize {
-        let place = self.bells.add();
-        self.open.push(Socket { id, udp, outgoing: SendBatch::new(BATCH), blocked: false });
-        self.places.set(SocketRole::of(id), place);
+        let place = self.open.insert(Socket { id, udp, outgoing: SendBatch::new(BATCH), blocked: false });
+        self.bells.add(place);
+        self.places.set(id, Some(place));
         place
     }
 
     /// The place of a socket; an upstream socket is opened when it is first needed.
     fn place(&mut self, id: SocketId) -> io::Result<usize> {
-        let role = SocketRole::of(id);
-        if let Some(place) = self.places.get(role) {
+        if let Some(place) = self.places.get(id) {
             return Ok(place);
         }
-        let address: IpAddr = match role {
+        let address: IpAddr = match SocketRole::of(id) {
             SocketRole::Upstream { ipv6: true, .. } => Ipv6Addr::UNSPECIFIED.into(),
             SocketRole::Upstream { ipv6: false, .. } => Ipv4Addr::UNSPECIFIED.into(),
             SocketRole::Listener(_) => return Err(io::ErrorKind::NotFound.into()),
@@ -216,7 +211,7 @@ impl Sockets {
     }
 
     /// Datagrams that wait, on all sockets.
-    fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.dirty.iter().map(|&place| self.open[place].outgoing.len()).sum()
     }
 
@@ -264,7 +259,7 @@ impl Sockets {
         self.bells.rung(&mut self.listed);
         let mut has_room = false;
         for place in self.listed.drain(..) {
-            let socket = &mut self.open[place];
+            let Some(socket) = self.open.get_mut(place) else { continue };
             let mut bell = self.bells.context(place);
             if socket.udp.poll_ready(&mut bell).is_ready() {
                 self.ready.push(place);

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use coapway_endpoint::Counters;
+use coapway_relay::LimitCounters;
 use coapway_time::Instant;
 
 /// So many within [`WINDOW`] are told.
@@ -70,6 +71,33 @@ impl Watch {
     }
 }
 
+/// Clients that are faster than they may be: told once in [`PAUSE`], with the counts since the last time.
+#[derive(Debug, Default)]
+pub(crate) struct Floods {
+    told: LimitCounters,
+    quiet_until: Option<Instant>,
+}
+
+impl Floods {
+    /// How many were refused and how many dropped, when that is to be told, and when to look again.
+    pub(crate) fn look(
+        &mut self,
+        so_far: LimitCounters,
+        now: Instant,
+    ) -> (Option<(u64, u64)>, Option<Instant>) {
+        let refused = so_far.too_fast - self.told.too_fast;
+        let dropped = so_far.dropped - self.told.dropped;
+        if refused + dropped == 0 {
+            return (None, None);
+        }
+        if let Some(until) = self.quiet_until.filter(|&until| now < until) {
+            return (None, Some(until));
+        }
+        (self.told, self.quiet_until) = (so_far, Some(now + PAUSE));
+        (Some((refused, dropped)), None)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,5 +137,19 @@ mod tests {
         for second in 0..1000 {
             assert_eq!(watch.look(strays(second * 9, 0), at(second * 1000)), None);
         }
+    }
+
+    #[test]
+    fn a_flood_is_a_line_a_minute_and_nothing_of_it_goes_untold() {
+        let mut floods = Floods::default();
+        let counted = |too_fast, dropped| LimitCounters { too_fast, dropped, shared: 0 };
+        assert_eq!(floods.look(counted(0, 0), at(0)), (None, None));
+        assert_eq!(floods.look(counted(1, 0), at(1000)), (Some((1, 0)), None));
+        for second in 2..61 {
+            let next = floods.look(counted(1 + second, second), at(second * 1000));
+            assert_eq!(next, (None, Some(at(61_000))));
+        }
+        assert_eq!(floods.look(counted(61, 60), at(61_000)), (Some((60, 60)), None));
+        assert_eq!(floods.look(counted(61, 60), at(200_000)), (None, None));
     }
 }

@@ -1,7 +1,6 @@
 //! The loop around one proxy: real sockets and the real clock. Its twin is `sim/src/world.rs`.
 
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,8 +13,13 @@ use coapway_transport::{Finished, IcmpCode, IcmpError, LookupError, ReceiveBatch
 use crate::bells::Bells;
 use crate::clock::Clock;
 use crate::log::ONCE_A_MINUTE;
+use crate::names::Names;
 use crate::sockets::{Sockets, Unsent};
 use crate::watch::{Strays, Watch};
+
+mod life;
+
+pub(crate) use life::Changed;
 
 /// Batches taken from one socket before the others, and the timers, have their turn.
 const BATCHES_IN_TURN: usize = 4;
@@ -24,6 +28,10 @@ const BATCHES_IN_TURN: usize = 4;
 const LATE: Duration = Duration::from_millis(50);
 /// Turns of all sockets that are taken at most to hear it: as many small datagrams as their buffers hold.
 const TURNS_WHEN_LATE: usize = 64;
+
+/// The bells of whoever gives orders, and of the resolver.
+const ORDER: usize = 0;
+const RESOLVER: usize = 1;
 
 /// Whoever reads the events of a proxy.
 pub(crate) trait Reader {
@@ -38,7 +46,7 @@ pub(crate) trait Reader {
 pub(crate) struct Worker<R> {
     proxy: Proxy,
     sockets: Sockets,
-    resolver: Resolver,
+    resolver: Names,
     reader: R,
     clock: Clock,
     batch: ReceiveBatch,
@@ -46,10 +54,11 @@ pub(crate) struct Worker<R> {
     unsent: Vec<Unsent>,
     /// Places of sockets to read.
     ready: Vec<usize>,
-    /// Those of the resolver and of whoever stops us.
+    /// [`ORDER`] and [`RESOLVER`].
     bells: Bells,
     rung: Vec<usize>,
     watch: Watch,
+    life: life::Life,
     /// When the proxy wants to be woken.
     until: Option<Instant>,
 }
@@ -67,69 +76,64 @@ impl<R: Reader> Worker<R> {
         Self {
             proxy: Proxy::new(parameters, listening, seed),
             sockets,
-            resolver,
+            resolver: Names::new(resolver),
             reader,
             clock,
             batch: ReceiveBatch::new(),
             icmp: Vec::new(),
             unsent: Vec::new(),
             ready: Vec::new(),
-            bells: Bells::default(),
+            bells: Bells::new([ORDER, RESOLVER].len()),
             rung: Vec::new(),
             watch: Watch::default(),
+            life: life::Life::new(),
             until: None,
         }
     }
 
-    /// Runs until `stop` is ready, and then on until every request is answered; at most for
-    /// `drain`, and not when `stop` is ready once more.
-    pub(crate) async fn run(&mut self, drain: Duration, mut stop: impl FnMut(&mut Context<'_>) -> Poll<()>) {
+    /// Runs until `order` is ready and returns it; `None` when it was drained and is to end.
+    pub(crate) async fn run<O>(&mut self, mut order: impl FnMut(&mut Context<'_>) -> Poll<O>) -> Option<O> {
         let mut sleep = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
         let mut armed = None;
-        let mut draining_until = None;
-        let [stopping, resolved] = [self.bells.add(), self.bells.add()];
+        // This `order` was never polled.
+        self.bells.ring(ORDER);
         loop {
             let wake = self.turn();
-            let idle = draining_until.is_some() && self.proxy.is_idle();
-            if idle || draining_until.is_some_and(|until| until <= self.clock.now()) {
-                return;
+            if self.is_over() {
+                return None;
             }
             // A timer that is set earlier than needed is left alone: most deadlines are cancelled
             // before they come.
-            if let Some(wake) = [wake, draining_until].into_iter().flatten().min()
+            if let Some(wake) = wake
                 && armed.is_none_or(|armed| wake < armed)
             {
                 sleep.as_mut().reset(self.clock.in_runtime(wake));
                 armed = Some(wake);
             }
-            let (mut stopped, mut slept, mut fired) = (false, false, false);
+            let (mut given, mut slept, mut fired) = (Poll::Pending, false, false);
             poll_fn(|cx| {
                 self.bells.attend(cx);
                 self.bells.rung(&mut self.rung);
                 let mut ready = self.sockets.poll_ready(cx).is_ready();
                 while let Some(rung) = self.rung.pop() {
-                    if rung == stopping && stop(&mut self.bells.context(stopping)).is_ready() {
-                        self.bells.ring(stopping);
-                        stopped = true;
+                    if rung == ORDER {
+                        given = order(&mut self.bells.context(ORDER));
+                        ready |= given.is_ready();
+                    } else {
+                        ready |= self.poll_resolved().is_ready();
                     }
-                    ready |= rung == resolved && self.poll_resolved(resolved).is_ready();
                 }
                 if armed.is_some() && sleep.as_mut().poll(cx).is_ready() {
                     armed = None;
                     fired = true;
                 }
-                let ready = ready | stopped | fired;
+                ready |= fired;
                 slept |= !ready;
                 if ready { Poll::Ready(()) } else { Poll::Pending }
             })
             .await;
-            if stopped && draining_until.is_some() {
-                return;
-            }
-            if stopped {
-                let now = self.clock.now();
-                draining_until = Some(now + drain);
-                self.input(Input::Drain, now);
+            if let Poll::Ready(order) = given {
+                return Some(order);
             }
             // Lets the runtime see new arrivals on all sockets. It has, when it was asleep and woke for
             // one of them.
@@ -172,14 +176,15 @@ impl<R: Reader> Worker<R> {
             );
         }
         let flush = self.reader.flush(now);
-        [self.until, flush].into_iter().flatten().min()
+        let tend = self.tend(now);
+        [self.until, flush, tend].into_iter().flatten().min()
     }
 
     /// Takes what has come to a socket; says whether there may be more. `now` is moved on when that took
     /// a while.
     fn receive(&mut self, place: usize, now: &mut Instant) -> bool {
         for _ in 0..BATCHES_IN_TURN {
-            let socket = self.sockets.at(place);
+            let Some(socket) = self.sockets.at(place) else { return false };
             let id = socket.id;
             if let Err(error) = socket.udp.receive(&mut self.batch) {
                 tracing::debug!(%error, "receive failed");
@@ -246,9 +251,9 @@ impl<R: Reader> Worker<R> {
         }
     }
 
-    fn poll_resolved(&mut self, bell: usize) -> Poll<()> {
+    fn poll_resolved(&mut self) -> Poll<()> {
         let mut some = Poll::Pending;
-        while let Poll::Ready(finished) = self.resolver.poll_finished(&mut self.bells.context(bell)) {
+        while let Poll::Ready(finished) = self.resolver.poll_finished(&mut self.bells.context(RESOLVER)) {
             let Finished { id: lookup, addresses, ttl } = finished;
             let input = match &addresses {
                 Ok(addresses) => Input::Resolved { lookup, addresses, ttl },
@@ -270,12 +275,9 @@ impl<R: Reader> Worker<R> {
         let (clients, origins) = self.proxy.counters();
         tracing::info!(?clients, ?origins, sockets = ?self.sockets.counters(), "counted");
     }
-
-    /// Where the listeners are bound.
-    pub(crate) fn listeners(&self) -> impl Iterator<Item = SocketAddr> {
-        self.sockets.listeners()
-    }
 }
 
+#[cfg(test)]
+mod many;
 #[cfg(test)]
 mod tests;

@@ -23,7 +23,7 @@ fn a_start_tells_how_many_copies_fit_and_what_memory_there_may_be() {
     let mut told = Vec::new();
     for line in BufReader::new(stderr).lines() {
         told.push(line.unwrap());
-        if told.last().is_some_and(|line| line.contains("listening on")) {
+        if told.last().is_some_and(|line| line.ends_with("ready")) {
             break;
         }
     }

@@ -99,7 +99,13 @@ impl Proxy {
 
     /// Takes a fetch that is over from wherever it still stands, but for the exchange that ended it.
     /// Returns what these exchanges leave to be said.
-    fn wind_up(&mut self, id: FetchId, fetch: &Fetch, ended: Option<ExchangeId>, now: Instant) -> Evidence {
+    pub(crate) fn wind_up(
+        &mut self,
+        id: FetchId,
+        fetch: &Fetch,
+        ended: Option<ExchangeId>,
+        now: Instant,
+    ) -> Evidence {
         self.alternatives.forget(id);
         if let Some(mark) = fetch.mark {
             self.loops.leave(mark);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ahash::RandomState;
 use coapway_message::{Content, ExchangeId, OwnedContent};
-use coapway_relay::{NoResponse, UpstreamId};
+use coapway_relay::{NoResponse, Plan};
 use coapway_time::Instant;
 use hashbrown::HashMap;
 
@@ -90,14 +90,14 @@ impl Guards {
         self.waiting
     }
 
-    /// The fingerprint of what `client` asks of `upstream`.
+    /// The fingerprint of what `client` asks, and of whom.
     pub(crate) fn fingerprint(
         &self,
         client: IpAddr,
-        upstream: UpstreamId,
-        content: &Content<'_>,
+        Plan { upstream, destination, content, .. }: &Plan<'_>,
     ) -> Fingerprint {
-        let said = (client, upstream, content.code.0, content.options.as_encoded(), content.payload);
+        let said = (client, upstream, destination, content.code.0);
+        let said = (said, content.options.as_encoded(), content.payload);
         let [one, other] = &self.hashers;
         Fingerprint(one.hash_one(said), other.hash_one(said))
     }
@@ -191,7 +191,8 @@ impl Guards {
 
 #[cfg(test)]
 mod tests {
-    use coapway_message::Code;
+    use coapway_message::{Code, Method};
+    use coapway_relay::{Admission, Destination, UpstreamId};
 
     use super::*;
 
@@ -216,7 +217,23 @@ mod tests {
     }
 
     fn print(guards: &Guards, client: u8, payload: &[u8]) -> Fingerprint {
-        guards.fingerprint([10, 0, 0, client].into(), UpstreamId(1), &post(payload))
+        guards.fingerprint([10, 0, 0, client].into(), &plan(1, payload))
+    }
+
+    fn plan(origin: u8, payload: &[u8]) -> Plan<'_> {
+        Plan {
+            method: Method::Post,
+            upstream: UpstreamId::DEFAULT,
+            admission: Admission::Address,
+            destination: Destination::Address(([10, 1, 0, origin], 5683).into()),
+            route: None,
+            content: post(payload),
+            no_response: NoResponse::NONE,
+            reissuable: false,
+            block: false,
+            block1: None,
+            oscore: false,
+        }
     }
 
     #[test]
@@ -239,6 +256,13 @@ mod tests {
         let guards = guards();
         assert_ne!(print(&guards, 1, b"on"), print(&guards, 2, b"on"));
         assert_ne!(print(&guards, 1, b"on"), print(&guards, 1, b"off"));
+    }
+
+    #[test]
+    fn what_looks_the_same_to_two_origins_is_not_equal() {
+        let (guards, client) = (guards(), [10, 0, 0, 1].into());
+        let [one, other] = [1, 2].map(|origin| guards.fingerprint(client, &plan(origin, b"on")));
+        assert_ne!(one, other);
     }
 
     #[test]

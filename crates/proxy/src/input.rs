@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use coapway_endpoint::{Local, SocketId};
 use coapway_message::Failure;
+use coapway_time::Instant;
+
+use crate::journal::Listening;
+use crate::parameters::Parameters;
 
 /// What happened outside.
 #[derive(Clone, Copy, Debug)]
@@ -48,8 +52,25 @@ pub enum Input<'i> {
         /// too many are under way, `Overloaded`.
         failure: Failure,
     },
-    /// The process is asked to stop: new requests get 5.03, running ones go on.
-    Drain,
+    /// The settings changed. Requests under way are answered by the time that was promised them, and
+    /// exchanges keep their schedules; what was learned or is remembered stays.
+    ///
+    /// An upstream is known by its authority, and where that is new by its name. One that is gone serves
+    /// the requests that are on their way to it.
+    Reconfigure {
+        /// All settings, those that stay the same included; the first upstream is the default one.
+        parameters: &'i Parameters,
+        /// What is listened to from now on.
+        listening: Listening,
+        /// The listeners that are to be closed: new requests there get 5.03. All others take them.
+        closing: &'i [SocketId],
+    },
+    /// The process is asked to stop: new requests get 5.03, running ones go on until then and are
+    /// answered at the latest.
+    Drain {
+        /// See [`crate::Proxy::drained_at`] for when to end.
+        until: Instant,
+    },
     /// Time passed: the instant asked for by [`crate::Output::Wait`] has come, perhaps long ago.
     Wake,
 }

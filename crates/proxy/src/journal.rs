@@ -1,6 +1,6 @@
 //! Events and forward records, for whoever listens.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use coapway_endpoint::Trace;
 use coapway_message::{Content, Evidence, ExchangeId};
@@ -30,11 +30,30 @@ pub(crate) struct Journal {
     next_record: u64,
     /// Answers without a record.
     refusals: Sums,
+    /// Slots of requests that were under way when recording began.
+    unrecorded: BTreeSet<u32>,
 }
 
 impl Journal {
     pub(crate) fn new(listening: Listening) -> Self {
         Self { listening, ..Self::default() }
+    }
+
+    /// Something else is listened to from now on; `under_way` are the requests that are not answered.
+    /// Of those there will be no records where recording begins now or ends.
+    pub(crate) fn listen(
+        &mut self,
+        listening: Listening,
+        under_way: impl Iterator<Item = ExchangeId>,
+        now: Instant,
+    ) {
+        let before = std::mem::replace(&mut self.listening, listening);
+        if before.records == listening.records {
+            return;
+        }
+        self.tell_refusals(now);
+        self.drafts.clear();
+        self.unrecorded = under_way.filter(|_| listening.records).map(|request| request.slot).collect();
     }
 
     pub(crate) const fn records(&self) -> bool {
@@ -64,6 +83,12 @@ impl Journal {
         if self.refusals.due().is_some_and(|due| due <= now) {
             self.events.extend(self.refusals.take(now).map(Event::Refused));
         }
+    }
+
+    /// Tells of refusals although their period is not over.
+    pub(crate) fn tell_refusals(&mut self, now: Instant) {
+        let over = self.refusals.due().unwrap_or(now);
+        self.events.extend(self.refusals.take(over).map(Event::Refused));
     }
 
     pub(crate) fn draft(&mut self, request: ExchangeId, record: impl FnOnce() -> Record) {
@@ -107,7 +132,7 @@ impl Journal {
         self.event(|| Event::Answered { request, code, cause, evidence });
         let draft = self.drafts.get_mut(request.slot as usize).and_then(Option::take);
         let Some(mut record) = draft else {
-            if self.listening.records {
+            if !self.unrecorded.remove(&request.slot) && self.listening.records {
                 self.refusals.add(code, cause, now);
             }
             return;

@@ -178,6 +178,11 @@ impl Lookups {
         }
     }
 
+    /// At most so many names from now on.
+    pub(crate) const fn set_most(&mut self, most: usize) {
+        self.most = most;
+    }
+
     pub(crate) fn poll_asked(&mut self) -> Option<(u64, Box<str>)> {
         self.asked.pop_front()
     }

@@ -110,6 +110,21 @@ impl Origin {
         Peer { local: Local { socket: role.socket(), address: None }, remote: self.address }
     }
 
+    /// Takes over changed settings; what was learned stays.
+    pub(crate) fn reconfigure(&mut self, parameters: &UpstreamParameters) {
+        self.window.set_nstart(parameters.nstart);
+        self.round_trip.set_parameters(parameters.rto, parameters.transmission.ack_timeout);
+        // A cap that holds again may be told of again.
+        self.is_over_cap &= self.round_trip.cap_is_exceeded();
+        // There may be further ports.
+        self.is_starved = false;
+    }
+
+    /// Whether nothing would be missed of it: nothing is under way, and no timer means it.
+    pub(crate) fn may_be_forgotten(&self) -> bool {
+        self.is_idle() && self.transfers == 0 && self.retry_at.is_none()
+    }
+
     /// Whether nothing is under way or waiting.
     pub(crate) fn is_idle(&self) -> bool {
         self.exchanges == 0 && self.queue.is_empty() && self.window.outstanding() == 0

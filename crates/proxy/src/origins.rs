@@ -55,6 +55,30 @@ impl Origins {
         (0..).zip(&self.places).filter_map(|(index, origin)| Some((index, origin.as_ref()?)))
     }
 
+    /// Forgets origins of which `is_gone` says so, unless something is under way to them, and keeps at
+    /// most so many from now on.
+    pub(crate) fn reconfigure(&mut self, most: usize, is_gone: impl Fn(UpstreamId) -> bool) {
+        self.most = most;
+        for index in 0..self.places.len() as u32 {
+            if self.get(index).is_some_and(|origin| is_gone(origin.upstream) && origin.may_be_forgotten()) {
+                self.forget(index);
+            }
+        }
+        let places = &self.places;
+        self.idle.retain(|&(_, index)| places.get(index as usize).is_some_and(Option::is_some));
+    }
+
+    fn forget(&mut self, index: u32) {
+        let Some(origin) = self.places.get_mut(index as usize).and_then(Option::take) else { return };
+        self.by_address.remove(&(origin.address, origin.upstream));
+        self.free.push(index);
+    }
+
+    /// The numbers of all.
+    pub(crate) fn indexes(&self) -> Vec<u32> {
+        self.iter().map(|(index, _)| index).collect()
+    }
+
     pub(crate) fn index(&self, address: SocketAddr, upstream: UpstreamId) -> Option<u32> {
         self.by_address.get(&(address, upstream)).copied()
     }
@@ -99,9 +123,7 @@ impl Origins {
                 Some(origin)
                     if origin.is_idle() && origin.transfers == 0 && !origin.permits.probing.was_heard() =>
                 {
-                    self.by_address.remove(&(origin.address, origin.upstream));
-                    self.places[index as usize] = None;
-                    self.free.push(index);
+                    self.forget(index);
                     return true;
                 }
                 Some(_) => self.idle.push_back((when, index)),
@@ -123,9 +145,7 @@ impl Origins {
             if origin.idle_from > now || !origin.is_idle() || origin.retry_at.is_some() {
                 self.idle.push_back((origin.idle_from.max(now + PAUSE), index));
             } else {
-                self.by_address.remove(&(origin.address, origin.upstream));
-                self.places[index as usize] = None;
-                self.free.push(index);
+                self.forget(index);
             }
         }
     }

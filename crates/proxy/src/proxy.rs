@@ -1,11 +1,11 @@
 //! Owns endpoints and relay; `settle` carries events up and decisions down until nothing moves.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use coapway_endpoint::{Counters, Endpoint, Event as EndpointEvent, Local, Peer, Seed};
+use coapway_endpoint::{Counters, Endpoint, Event as EndpointEvent, Local, Peer, Seed, SocketId};
 use coapway_message::{ExchangeId, Failure};
-use coapway_relay::{ClientLimits, FetchId, Hints, Phase, Relay};
+use coapway_relay::{ClientLimits, FetchId, Hints, LimitCounters, Phase, Relay, Upstream};
 use coapway_time::Instant;
 
 use crate::alternatives::Alternatives;
@@ -36,7 +36,12 @@ pub struct Proxy {
     pub(crate) journal: Journal,
     /// Requests under way and separate responses under way, together.
     pub(crate) most_under_way: usize,
-    pub(crate) draining: bool,
+    /// Until when requests may run that were accepted before the process was asked to stop.
+    pub(crate) draining: Option<Instant>,
+    /// Listeners that take no new requests.
+    pub(crate) closing: Vec<SocketId>,
+    /// Upstreams by number, with the authorities of those that are gone.
+    pub(crate) known: Vec<Upstream>,
     pub(crate) answer_within: Option<Duration>,
     pub(crate) early_ack_after: Duration,
     /// For Request-Tags.
@@ -74,6 +79,7 @@ impl Proxy {
         let limits = parameters.limits;
         let hasher = |number| seed.part(number).hasher();
         Self {
+            known: parameters.relay.upstreams.clone(),
             limits: ClientLimits::new(parameters.relay.client_rate, hasher(4), limits.clients),
             hints: Hints::new(hasher(9), limits.hints),
             random: fastrand::Rng::with_seed(seed.part(10).word(0)),
@@ -90,7 +96,8 @@ impl Proxy {
             alternatives: Alternatives::default(),
             journal: Journal::new(listening),
             most_under_way: limits.fetches,
-            draining: false,
+            draining: None,
+            closing: Vec::new(),
             scratch: Vec::new(),
             answer: Vec::new(),
         }
@@ -123,7 +130,10 @@ impl Proxy {
                 let (waiting, addresses) = self.lookups.failed(lookup, now);
                 self.looked_up(waiting, &addresses, failure, now);
             }
-            Input::Drain => self.draining = true,
+            Input::Reconfigure { parameters, listening, closing } => {
+                self.reconfigure(parameters, listening, closing, now);
+            }
+            Input::Drain { until } => self.draining = Some(until),
             Input::Wake => {
                 while let Some(fetch) = self.relay.poll_expired(now) {
                     self.fail(fetch, Failure::TimedOut, now);
@@ -131,6 +141,7 @@ impl Proxy {
                 self.upstreams.handle_timeout(now);
                 self.downstream.handle_timeout(now);
                 self.journal.handle_timeout(now);
+                self.handle_end_of_drain(now);
             }
         }
         self.settle(now);
@@ -162,6 +173,7 @@ impl Proxy {
             self.upstreams.poll_timeout(),
             self.downstream.poll_timeout(),
             self.journal.poll_timeout(),
+            self.end_of_drain(),
         ];
         Output::Wait { until: until.into_iter().flatten().min() }
     }
@@ -181,6 +193,16 @@ impl Proxy {
     /// Whether every request is answered and every answer delivered or given up.
     pub fn is_idle(&self) -> bool {
         self.downstream.pending_requests() == 0 && self.downstream.outstanding() == 0 && self.relay.is_empty()
+    }
+
+    /// Whether nothing is under way at a listener: its last answer was delivered or given up.
+    pub fn is_idle_at(&self, listener: SocketId) -> bool {
+        self.downstream.is_idle_at(listener)
+    }
+
+    /// What was counted of clients that are too fast, and which one was so last.
+    pub const fn too_fast(&self) -> (&LimitCounters, Option<IpAddr>) {
+        (self.limits.counters(), self.limits.last_over())
     }
 
     /// What was counted on both legs, towards clients first.

@@ -44,8 +44,8 @@ impl Proxy {
                 let arrival = Arrival { request: exchange, peer, confirmable, message_id, token };
                 let (code, client) = (content.code, peer.remote);
                 self.journal.event(|| Event::Received { request: exchange, client, code, confirmable });
-                let refusal = match (self.draining, truncated, verdict) {
-                    (true, ..) => Some(Refusal::DRAINING),
+                let refusal = match (self.closes(peer.local.socket, now), truncated, verdict) {
+                    (Some(refusal), ..) => Some(refusal),
                     (_, true, _) => Some(Refusal::TOO_LARGE),
                     (_, _, Verdict::TooFast) => Some(Refusal::TOO_FAST),
                     (_, _, Verdict::Admitted | Verdict::Dropped) => None,
@@ -131,7 +131,7 @@ impl Proxy {
             self.refuse(request, plan.no_response, Refusal::OVERLOADED, now);
             return;
         }
-        let fingerprint = self.guards.fingerprint(peer.remote.ip(), plan.upstream, &plan.content);
+        let fingerprint = self.guards.fingerprint(peer.remote.ip(), plan);
         let waiter = Waiter { request, no_response: plan.no_response };
         match self.guards.find(fingerprint, waiter, now) {
             Known::New => {

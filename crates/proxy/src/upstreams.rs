@@ -115,6 +115,28 @@ impl Upstreams {
         self.parameters.get(upstream.0 as usize).unwrap_or(&self.parameters[0])
     }
 
+    /// Takes over changed settings, each set under the number that it had; `is_gone` tells which upstreams
+    /// are there no more. What waits may be able to leave now.
+    pub(crate) fn reconfigure(
+        &mut self,
+        parameters: Vec<UpstreamParameters>,
+        most_origins: usize,
+        is_gone: impl Fn(UpstreamId) -> bool,
+        now: Instant,
+    ) {
+        self.derived = parameters.iter().map(Derived::of).collect();
+        self.parameters = parameters;
+        self.origins.reconfigure(most_origins, is_gone);
+        for index in self.origins.indexes() {
+            let Some(upstream) = self.origins.get(index).map(|origin| origin.upstream) else { continue };
+            let parameters = *self.parameters(upstream);
+            if let Some(origin) = self.origins.get_mut(index) {
+                origin.reconfigure(&parameters);
+            }
+            self.pump(index, now);
+        }
+    }
+
     pub(crate) const fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }

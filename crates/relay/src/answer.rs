@@ -6,6 +6,7 @@
 mod text;
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use coapway_message::uri::{Scheme, UriError};
 use coapway_message::{Code, Content, Evidence, Failure, OptionNumber, Options, OptionsWriter};
@@ -94,6 +95,13 @@ impl Refusal {
     /// The last hop was ours: a loop, most likely (RFC 8768 §3, §4).
     pub const HOP_LIMIT_REACHED: Self =
         Self { code: Code::HOP_LIMIT_REACHED, max_age: 0, text: Text::Identifier };
+
+    /// [`Self::DRAINING`] for a stop that takes `left` longer: who comes back then may find whoever comes
+    /// after us.
+    pub fn draining(left: Duration) -> Self {
+        let seconds = u32::try_from(left.as_micros().div_ceil(1_000_000)).unwrap_or(u32::MAX);
+        Self { max_age: seconds.max(RETRY_AFTER), ..Self::DRAINING }
+    }
 
     /// An option that is not recognised, or not like this (RFC 7252 §5.4.1, §5.7.1).
     pub const fn option(number: OptionNumber, fault: Fault) -> Self {

@@ -44,7 +44,7 @@ pub struct Fetch {
     pub upstream: UpstreamId,
     /// On what grounds the destination was admitted.
     pub admission: Admission,
-    /// The reverse route it came by.
+    /// The reverse route it came by; only its relay knows how to read the number.
     pub route: Option<usize>,
     /// What its client does not want to hear, be it the origin's response or an answer of ours.
     pub no_response: NoResponse,
@@ -111,6 +111,17 @@ impl Fetches {
             Some((generation, Some((fetch, _)))) if *generation == id.generation => Some(fetch),
             _ => None,
         }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FetchId, &Fetch)> {
+        (0..).zip(&self.places).filter_map(|(slot, (generation, place))| {
+            let (fetch, _) = place.as_ref()?;
+            Some((FetchId { slot, generation: *generation }, fetch))
+        })
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Fetch> {
+        self.places.iter_mut().filter_map(|(_, place)| place.as_mut().map(|(fetch, _)| fetch))
     }
 
     pub(crate) fn remove(&mut self, id: FetchId) -> Option<Fetch> {

@@ -69,6 +69,15 @@ impl Hints {
         }
     }
 
+    /// From now on at most `most` hints are kept.
+    pub fn set_most(&mut self, most: usize) {
+        self.most = most;
+        while self.order.len() > most {
+            self.counters.forgotten += 1;
+            self.forget_oldest();
+        }
+    }
+
     /// Whether there is no hint: then there is nothing to look for.
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()

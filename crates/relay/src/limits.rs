@@ -54,6 +54,7 @@ pub struct ClientLimits {
     /// The place looked at next for one to give away.
     hand: usize,
     counters: LimitCounters,
+    last_over: Option<IpAddr>,
 }
 
 impl ClientLimits {
@@ -72,7 +73,14 @@ impl ClientLimits {
             most,
             hand: 0,
             counters: LimitCounters::default(),
+            last_over: None,
         }
+    }
+
+    /// From now on clients may make `rate` requests a second each, and at most `most` are told apart;
+    /// those that are known stay known.
+    pub fn set(&mut self, rate: u32, most: usize) {
+        (self.requests, self.most) = (Bucket::new(rate, BURST), most);
     }
 
     /// Judges a request of this client. Loopback has no limit.
@@ -85,7 +93,9 @@ impl ClientLimits {
         if requests.take(&mut levels.requests, now) {
             return Verdict::Admitted;
         }
-        if answers.take(&mut levels.answers, now) {
+        let is_told = answers.take(&mut levels.answers, now);
+        self.last_over = Some(client);
+        if is_told {
             self.counters.too_fast += 1;
             Verdict::TooFast
         } else {
@@ -97,6 +107,11 @@ impl ClientLimits {
     /// What was counted.
     pub const fn counters(&self) -> &LimitCounters {
         &self.counters
+    }
+
+    /// The client that was last found to be too fast.
+    pub const fn last_over(&self) -> Option<IpAddr> {
+        self.last_over
     }
 
     /// How many clients are told apart at the moment.

@@ -9,7 +9,7 @@ use crate::admission;
 use crate::answer::{Answer, Refusal};
 use crate::fetch::{Fetch, FetchId, Fetches, Phase};
 use crate::forward::{self, Relayed};
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, Route};
 use crate::route::{self, Decision};
 
 /// What a proxy does with requests: which go where, how long each may take, what the client hears.
@@ -21,17 +21,55 @@ pub struct Relay {
     parameters: Parameters,
     fetches: Fetches,
     most: usize,
+    /// Routes of earlier settings that fetches under way have taken; their numbers follow those of
+    /// the routes there are.
+    left: Vec<Route>,
 }
 
 impl Relay {
     /// A relay with at most `most` fetches at a time.
     pub fn new(parameters: Parameters, most: usize) -> Self {
-        Self { parameters, fetches: Fetches::default(), most }
+        Self { parameters, fetches: Fetches::default(), most, left: Vec::new() }
     }
 
     /// Its settings.
     pub const fn parameters(&self) -> &Parameters {
         &self.parameters
+    }
+
+    /// Takes over changed settings, with at most `most` fetches at a time. Those on their way stay, be
+    /// they more, and so do the routes they have taken.
+    pub fn reconfigure(&mut self, parameters: Parameters, most: usize) {
+        let earlier = std::mem::replace(&mut self.parameters, parameters);
+        let mut earlier: Vec<_> =
+            earlier.routes.into_iter().chain(std::mem::take(&mut self.left)).map(Earlier::Unused).collect();
+        let routes = &self.parameters.routes;
+        for fetch in self.fetches.iter_mut() {
+            let Some(place) = fetch.route.and_then(|index| earlier.get_mut(index)) else { continue };
+            let index = match place {
+                Earlier::At(index) => *index,
+                Earlier::Unused(route) => {
+                    routes.iter().position(|other| other == route).unwrap_or_else(|| {
+                        self.left.push(route.clone());
+                        routes.len() + self.left.len() - 1
+                    })
+                }
+            };
+            *place = Earlier::At(index);
+            fetch.route = Some(index);
+        }
+        self.most = most;
+    }
+
+    /// The route a fetch took.
+    fn route(&self, fetch: &Fetch) -> Option<&Route> {
+        let (index, routes) = (fetch.route?, &self.parameters.routes);
+        routes.get(index).or_else(|| self.left.get(index - routes.len()))
+    }
+
+    /// The fetches on their way, in the order of their places.
+    pub fn fetches(&self) -> impl Iterator<Item = (FetchId, &Fetch)> {
+        self.fetches.iter()
     }
 
     /// Fetches on their way.
@@ -113,7 +151,7 @@ impl Relay {
         content: &Content<'s>,
         scratch: &'s mut Vec<u8>,
     ) -> Result<Relayed<'s>, Failure> {
-        forward::relay_response(&self.parameters, fetch.route, content, scratch)
+        forward::relay_response(&self.parameters, self.route(fetch), content, scratch)
     }
 
     /// When to call [`Relay::poll_expired`] next.
@@ -125,4 +163,12 @@ impl Relay {
     pub fn poll_expired(&mut self, now: Instant) -> Option<FetchId> {
         self.fetches.expire(now)
     }
+}
+
+/// A route of the settings before, while they are taken over.
+enum Earlier {
+    /// No fetch was found yet that took it.
+    Unused(Route),
+    /// Its number now.
+    At(usize),
 }

@@ -19,7 +19,7 @@ mod tally;
 pub use making::world;
 pub use tally::Tally;
 
-use making::{ORIGINS, STRANGER, parsed};
+use making::{ORIGINS, STRANGER, parsed, reordered};
 
 /// Disturbances from a host that takes no part.
 const DISTURBANCES: u32 = 12;
@@ -82,12 +82,17 @@ fn drive(world: &mut World) {
     let mut random = fastrand::Rng::with_seed(stream(seed, &["disturbances"]));
     let stalls = random.u8(0..5) == 0;
     let restarts = random.u8(0..3) == 0;
+    let mut reloads = fastrand::Rng::with_seed(stream(seed, &["reloads"]));
+    let reloads_settings = reloads.u8(0..3) == 0;
     let mut times: Vec<_> = (0..DISTURBANCES).map(|_| random.u64(0..DISTURBED * 1_000_000)).collect();
     times.sort_unstable();
     for at in times {
         world.run_until(Instant::from_micros(at));
         if !world.violations().is_empty() {
             return;
+        }
+        if reloads_settings && reloads.bool() {
+            world.reload(&reordered(seed, &mut reloads));
         }
         match random.u8(0..14) {
             10..14 if restarts => restart(world, &mut random),

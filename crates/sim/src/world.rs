@@ -23,6 +23,8 @@ use crate::sockets::{GROUP, LISTENER, address, local, upstream_address};
 
 /// So many wakes at one instant are a timer that never stops firing.
 const MOST_WAKES: u32 = 10_000;
+/// The journal takes everything down.
+const LISTENING: Listening = Listening { events: true, records: true };
 
 /// What a world is made of, beside its actors.
 #[derive(Clone, Debug)]
@@ -99,10 +101,9 @@ impl World {
                 journal.name(upstream_address(ipv6, number), &format!("proxy.{number}"));
             }
         }
-        let listening = Listening { events: true, records: true };
         let proxy_seed = Seed::from_number(stream(seed, &["proxy"]));
         let proxy = Worker {
-            proxy: Proxy::new(parameters, listening, proxy_seed),
+            proxy: Proxy::new(parameters, LISTENING, proxy_seed),
             host,
             wake: None,
             busy_until: Instant::ZERO,
@@ -244,6 +245,15 @@ impl World {
         self.proxy.busy_until = self.now + duration;
         self.checks.stalled(self.proxy.busy_until);
         self.journal.noted(format!("the proxy stalls for {duration:?}"), self.now);
+    }
+
+    /// The proxy takes over other settings; the checks judge it by the same rules as before.
+    pub fn reload(&mut self, parameters: &Parameters) {
+        let input = Input::Reconfigure { parameters, listening: LISTENING, closing: &[] };
+        self.proxy.proxy.handle_input(input, self.now);
+        self.journal.noted("the proxy takes over other settings".to_owned(), self.now);
+        self.drain_proxy();
+        self.after_step();
     }
 
     /// When something happens next.

@@ -130,6 +130,13 @@ impl UdpSocket {
         self.granted_receive_buffer
     }
 
+    /// How many datagrams came when its receive buffer was full, modulo 2³²; it makes a system call.
+    ///
+    /// Where the kernel does not count them it is 0.
+    pub fn lost(&self) -> u32 {
+        syscalls::dropped(self.socket.as_fd()).unwrap_or(0)
+    }
+
     /// What it has seen since it was bound.
     pub fn counters(&self) -> Counters {
         self.counters.get()

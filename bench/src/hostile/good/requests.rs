@@ -16,21 +16,23 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What came of the requests that were issued in one phase.
 #[derive(Default)]
-pub(in crate::hostile) struct Tally {
+pub(crate) struct Tally {
     /// Issued.
-    pub(in crate::hostile) sent: u64,
+    pub(crate) sent: u64,
     /// Answered once, and rightly.
-    pub(in crate::hostile) right: u64,
+    pub(crate) right: u64,
     /// Of which after the client had repeated them.
-    pub(in crate::hostile) repeated: u64,
+    pub(crate) repeated: u64,
     /// Copies beside the first.
-    pub(in crate::hostile) copies: u64,
+    pub(crate) copies: u64,
     /// Without an answer.
-    pub(in crate::hostile) unanswered: u64,
+    pub(crate) unanswered: u64,
+    /// Of which were acknowledged.
+    pub(crate) forsaken: u64,
     /// Wrong answers, second answers, and answers to nothing, in words.
-    pub(in crate::hostile) faults: BTreeMap<String, u64>,
+    pub(crate) faults: BTreeMap<String, u64>,
     /// From the first copy to the answer.
-    pub(in crate::hostile) latencies: Latencies,
+    pub(crate) latencies: Latencies,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,7 +191,10 @@ impl Requests {
             let Some(tally) = tallies.get_mut(request.phase) else { return false };
             let is_over = match request.state {
                 State::Answered(..) | State::Over => return false,
-                State::Acknowledged { until } => until <= now,
+                State::Acknowledged { until } => {
+                    tally.forsaken += u64::from(until <= now);
+                    until <= now
+                }
                 State::Waiting { repeat_at, timeout } => {
                     if repeat_at <= now && request.copies < MAX_RETRANSMIT {
                         request.copies += 1;
@@ -209,6 +214,23 @@ impl Requests {
             !is_over
         });
         due
+    }
+
+    /// Waits for nothing any more.
+    pub(super) fn give_up(&mut self) {
+        for sequence in std::mem::take(&mut self.open) {
+            let Some(request) = self.requests.get_mut(sequence as usize) else { continue };
+            let is_acknowledged = match request.state {
+                State::Answered(..) | State::Over => continue,
+                State::Acknowledged { .. } => true,
+                State::Waiting { .. } => false,
+            };
+            request.state = State::Over;
+            let phase = request.phase;
+            let tally = self.tally(phase);
+            tally.unanswered += 1;
+            tally.forsaken += u64::from(is_acknowledged);
+        }
     }
 
     /// Whether every request is answered or given up, as of the last [`Self::due`].

@@ -8,10 +8,12 @@ fn summary(file: &str, overrides: &Overrides) -> Vec<String> {
 
 #[test]
 fn says_what_the_defaults_come_to() {
-    let [forwarding, copies, posts, clients, limited, memory] = &summary("", &Overrides::default())[..]
+    let [listening, forwarding, copies, posts, clients, limited, memory] =
+        &summary("", &Overrides::default())[..]
     else {
-        panic!("six lines")
+        panic!("seven lines")
     };
+    assert_eq!(listening, "listening on coap://127.0.0.1:5683");
     assert!(forwarding.starts_with("forwarding is open: to local clients only"), "{forwarding}");
     assert_eq!(
         copies,
@@ -40,14 +42,14 @@ fn says_what_the_defaults_come_to() {
 #[test]
 fn says_who_is_served_by_whom() {
     let lines = summary(EXAMPLE, &Overrides::default());
-    assert_eq!(lines[1], "/boiler is served by boiler, coap://10.1.2.3:5683");
-    assert!(lines[2].starts_with("towards origins without a name: 3 of 4"));
-    assert!(lines[4].starts_with("towards boiler: 2 of 4"));
+    assert_eq!(lines[2], "/boiler is served by boiler, coap://10.1.2.3:5683");
+    assert!(lines[3].starts_with("towards origins without a name: 3 of 4"));
+    assert!(lines[5].starts_with("towards boiler: 2 of 4"));
     let reverse = Overrides { reverse: Some("coap://[fd00::1]".to_owned()), ..Overrides::default() };
     let lines = summary("", &reverse);
-    assert!(lines[0].starts_with("forwarding is off: there are routes"));
-    assert_eq!(lines[1], "/ is served by reverse, coap://[fd00::1]:5683");
-    assert!(lines[2].starts_with("towards reverse: "), "origins without a name are not reached");
+    assert!(lines[1].starts_with("forwarding is off: there are routes"));
+    assert_eq!(lines[2], "/ is served by reverse, coap://[fd00::1]:5683");
+    assert!(lines[3].starts_with("towards reverse: "), "origins without a name are not reached");
 }
 
 #[test]
@@ -55,7 +57,7 @@ fn says_together_what_holds_for_several_upstreams() {
     let file = "[[upstreams]]\nname = \"a\"\nuri = \"coap://a\"\n\
                 [[upstreams]]\nname = \"b\"\nuri = \"coap://b\"\nsource_ports = 1\nqueue = 8\n";
     let lines = summary(file, &Overrides::default());
-    assert!(lines[1].starts_with("towards origins without a name, a: "), "{lines:?}");
+    assert!(lines[2].starts_with("towards origins without a name, a: "), "{lines:?}");
     let ports = lines.iter().find(|line| line.contains("source_ports")).expect("one port is worth a line");
     assert_eq!(
         ports,

@@ -12,7 +12,7 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-use super::{ONCE_A_MINUTE, text};
+use super::{ONCE_A_MINUTE, OPERATOR, text};
 use crate::clock::Clock;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -121,7 +121,7 @@ impl<S: Subscriber> Layer<S> for &'static Limit {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
         let metadata = event.metadata();
         let most = match metadata.target() {
-            ABOUT_LIMIT => return true,
+            ABOUT_LIMIT | OPERATOR => return true,
             ONCE_A_MINUTE => 1,
             _ => LINES,
         };

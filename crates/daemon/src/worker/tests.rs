@@ -63,9 +63,10 @@ impl Running {
                 let seed = Seed::from_number(1);
                 let clock = Clock::start();
                 let witness = Witness(tell_events);
-                Worker::new(parameters, listening, sockets, resolver, witness, clock, seed)
-                    .run(Duration::from_secs(30), |cx| ready_once(&mut stopped, cx))
-                    .await;
+                let mut worker = Worker::new(parameters, listening, sockets, resolver, witness, clock, seed);
+                worker.run(|cx| ready_once(&mut stopped, cx)).await;
+                worker.drain_within(Duration::from_secs(30));
+                worker.run(|_| Poll::<()>::Pending).await;
             });
         });
         let listener = address.recv().expect("the worker binds");

@@ -117,6 +117,13 @@ impl Duplicates {
         }
     }
 
+    /// Takes over changed limits. What is remembered keeps its time of expiry; the number says how many
+    /// entries were forgotten since there is less memory now.
+    pub(super) fn set(&mut self, limit: usize, confirmable: Duration, non_confirmable: Duration) -> u64 {
+        (self.limit, self.lifetimes) = (limit, [confirmable, confirmable, non_confirmable]);
+        self.make_room(0)
+    }
+
     /// Remembered messages.
     pub(super) fn len(&self) -> usize {
         self.remembered.len()

@@ -18,7 +18,7 @@ use super::turns::Turns;
 use crate::event::{Counters, Event, Gate, Received};
 use crate::matching::Tokens;
 use crate::parameters::EndpointParameters;
-use crate::peer::{Local, Peer};
+use crate::peer::{Local, Peer, SocketId};
 
 /// Where an endpoint's chance comes from: fixed in a simulation, from the operating system in
 /// production.
@@ -120,9 +120,13 @@ impl Endpoint {
         }
     }
 
-    /// Takes over changed parameters; what is under way keeps its own.
-    pub const fn set_parameters(&mut self, parameters: EndpointParameters) {
+    /// Takes over changed parameters; what is under way or remembered keeps its own. Of memory that is
+    /// less now, what must not be forgotten is kept all the same.
+    pub fn set_parameters(&mut self, parameters: EndpointParameters) {
+        let peer = parameters.peer;
         self.parameters = parameters;
+        self.counters.forgotten +=
+            self.duplicates.set(parameters.duplicates.memory, peer.exchange_lifetime(), peer.non_lifetime());
     }
 
     /// What was counted since the start.
@@ -138,6 +142,27 @@ impl Endpoint {
     /// Messages of ours under way, and separate responses that wait for their turn.
     pub fn outstanding(&self) -> usize {
         self.transmissions.len() + self.turns.waiting()
+    }
+
+    /// Whether nothing is under way at one of our sockets: no request there is unanswered, and no
+    /// message of ours is on its way from there or waits for its turn.
+    ///
+    /// It looks at everything that is under way anywhere.
+    pub fn is_idle_at(&self, socket: SocketId) -> bool {
+        let requests = self.pending.iter().map(|pending| &pending.peer);
+        let messages = self.transmissions.iter().map(|transmission| &transmission.trace.peer);
+        requests.chain(messages).chain(self.turns.peers()).all(|peer| peer.local.socket != socket)
+    }
+
+    /// Separate responses that wait for their turn leave now, once and Non-confirmable (RFC 7252
+    /// §5.2.3): nobody will be there when it comes.
+    pub fn hurry(&mut self, now: Instant) {
+        for waiting in self.turns.ids() {
+            if let Some(timer) = self.turns.timer(waiting) {
+                self.timers.cancel(timer);
+            }
+            self.turn_did_not_come(waiting, now);
+        }
     }
 
     /// Separate responses that wait for their turn.

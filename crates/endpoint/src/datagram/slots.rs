@@ -66,6 +66,13 @@ impl<T> Slots<T> {
         self.places.iter().filter_map(|(_, value)| value.as_ref())
     }
 
+    /// The names of what is in the places.
+    pub(super) fn ids(&self) -> impl Iterator<Item = ExchangeId> {
+        (0..).zip(&self.places).filter_map(|(slot, (generation, value))| {
+            value.as_ref().map(|_| ExchangeId { slot, generation: *generation })
+        })
+    }
+
     /// Whether `id` was given out once and is over.
     pub(super) fn is_over(&self, id: ExchangeId) -> bool {
         self.places.get(id.slot as usize).is_some_and(|&(generation, _)| id.generation < generation)

@@ -128,6 +128,21 @@ impl Turns {
         None
     }
 
+    /// The peers whose responses wait.
+    pub(super) fn peers(&self) -> impl Iterator<Item = &Peer> {
+        self.waiting.iter().map(|waiting| &waiting.peer)
+    }
+
+    /// The names of those that wait.
+    pub(super) fn ids(&self) -> Vec<ExchangeId> {
+        self.waiting.ids().collect()
+    }
+
+    /// When one of them has waited long enough.
+    pub(super) fn timer(&self, id: ExchangeId) -> Option<TimerId> {
+        self.waiting.get(id).map(|waiting| waiting.timer)
+    }
+
     /// A response has waited long enough and leaves its line.
     pub(super) fn give_up(&mut self, id: ExchangeId) -> Option<Waiting> {
         let waiting = self.waiting.remove(id)?;

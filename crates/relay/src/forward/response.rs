@@ -4,7 +4,7 @@ use coapway_message::{Code, Content, Failure, OptionNumber, Options, OptionsWrit
 
 use super::{fault, is_dot_segment};
 use crate::block::Block;
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, Route};
 
 /// The longest diagnostic of a 5.08 after our identifier was added (RFC 8768 §4, RFC 7252 §4.6).
 const MAX_HOPS_TEXT: usize = 1024;
@@ -27,7 +27,7 @@ pub struct Relayed<'s> {
 /// Source: RFC 7252 §5.5, §5.7.1, §5.10.7; RFC 7959 §2.2; RFC 8768 §4.
 pub fn relay_response<'s>(
     parameters: &Parameters,
-    route: Option<usize>,
+    route: Option<&Route>,
     content: &Content<'s>,
     scratch: &'s mut Vec<u8>,
 ) -> Result<Relayed<'s>, Failure> {
@@ -37,7 +37,7 @@ pub fn relay_response<'s>(
     }
     let checked = check_response(&options)?;
     let payload = if matches!(code, Code::VALID | Code::CONTINUE) { &[] } else { payload };
-    let prefix = match route.and_then(|index| parameters.routes.get(index)) {
+    let prefix = match route {
         Some(route) if route.strip && code == Code::CREATED && checked.has_location_path => &*route.path,
         Some(_) | None => &[],
     };

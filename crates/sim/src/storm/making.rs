@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use coapway_message::Code;
+use coapway_proxy::Parameters;
 use coapway_time::Instant;
 
 use crate::actor::{Actor, Puppet};
@@ -74,6 +75,14 @@ fn moods(random: &mut fastrand::Rng) -> Vec<Mood> {
         Mood::Reboots,
     ];
     answers.into_iter().chain(others).collect()
+}
+
+/// The settings of this seed with upstreams in another order, one more or one renamed, and other limits
+/// that promise the same.
+pub(super) fn reordered(seed: u64, random: &mut fastrand::Rng) -> Parameters {
+    let mut parameters = plan(seed, &mut fastrand::Rng::with_seed(stream(seed, &["storm"]))).parameters;
+    settings::reorder(&mut parameters, random);
+    parameters
 }
 
 fn plan(seed: u64, random: &mut fastrand::Rng) -> Plan {

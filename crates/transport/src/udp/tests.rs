@@ -436,6 +436,23 @@ async fn batches_may_be_longer_than_one_system_call() -> Outcome {
     Ok(())
 }
 
+#[tokio::test]
+async fn counts_what_its_buffer_had_no_room_for() -> Outcome {
+    let socket = UdpSocket::bind(V4, &Options { receive_buffer: 4096, ..Options::default() })?;
+    let client = peer(V4)?;
+    for _ in 0..100 {
+        client.send_to(b"x", socket.local_addr())?;
+    }
+    let mut received = 0;
+    let mut batch = ReceiveBatch::new();
+    while !is_quiet(&socket).await {
+        received += socket.receive(&mut batch)?;
+    }
+    assert!(received > 0 && socket.lost() > 0);
+    assert_eq!(received + socket.lost() as usize, 100);
+    Ok(())
+}
+
 /// Sends runs of one length and of mixed ones, to two peers, and expects each datagram as it was.
 fn sends_runs(socket: &UdpSocket, peers: [StdSocket; 2], from: Option<IpAddr>) -> Outcome {
     let mut datagrams = Vec::new();

@@ -12,7 +12,8 @@ fn parameters(strip: bool) -> Parameters {
 }
 
 fn relayed(strip: bool, content: &OwnedContent) -> Result<OwnedContent, Failure> {
-    relay_response(&parameters(strip), Some(0), &content.as_content(), &mut Vec::new())
+    let parameters = parameters(strip);
+    relay_response(&parameters, parameters.routes.first(), &content.as_content(), &mut Vec::new())
         .map(|relayed| relayed.content.into())
 }
 
@@ -61,8 +62,9 @@ fn responses_follow_the_option_table() {
 fn an_unchanged_response_is_handed_on_without_a_copy() {
     let content = content(Code::CONTENT, &[(4, b"e"), (12, &[50]), (65001, b"x")], b"payload");
     let (parameters, mut scratch) = (parameters(true), Vec::new());
+    let route = parameters.routes.first();
     let result =
-        relay_response(&parameters, Some(0), &content.as_content(), &mut scratch).expect("fine").content;
+        relay_response(&parameters, route, &content.as_content(), &mut scratch).expect("fine").content;
     assert!(std::ptr::eq(result.options.as_encoded(), content.as_content().options.as_encoded()));
     assert_eq!(result, content.as_content());
     assert_eq!(scratch.capacity(), 0);

@@ -80,7 +80,9 @@ proptest! {
             let content = Content { code: Code(code), options, payload };
             let _ = decide(&reverse_only(), CLIENT, &content, &mut Vec::new());
             let _ = NoResponse::of(&content);
-            let _ = crate::forward::relay_response(&reverse_only(), Some(0), &content, &mut Vec::new());
+            let parameters = reverse_only();
+            let route = parameters.routes.first();
+            let _ = crate::forward::relay_response(&parameters, route, &content, &mut Vec::new());
             let _ = crate::forward::with_request_tag(&content, b"tag", &mut Vec::new());
             let mut hints = crate::Hints::new(ahash::RandomState::with_seeds(1, 2, 3, 4), 1);
             hints.note(0, &content, coapway_time::Instant::ZERO);

@@ -23,6 +23,31 @@ pub(super) fn parameters(random: &mut fastrand::Rng) -> Parameters {
     }
 }
 
+/// The same promises, told in another order.
+pub(super) fn reorder(parameters: &mut Parameters, random: &mut fastrand::Rng) {
+    let Parameters { upstreams, relay, limits, .. } = parameters;
+    if random.bool() {
+        upstreams.swap(1, 2);
+        relay.upstreams.swap(1, 2);
+        relay.routes.iter_mut().for_each(|route| route.upstream = UpstreamId(3 - route.upstream.0));
+    }
+    if random.bool() {
+        let further = Host::Name("further.example".into());
+        upstreams.push(upstreams[0]);
+        relay.upstreams.push(Upstream {
+            name: "further".into(),
+            authority: Some(Authority { host: further, port: 5683 }),
+        });
+    }
+    if random.bool() {
+        relay.upstreams[1].name = "renamed".into();
+    }
+    if random.bool() {
+        limits.origins = random.usize(4..10);
+        upstreams.iter_mut().for_each(|upstream| upstream.queue = random.usize(1..100));
+    }
+}
+
 fn one_in(random: &mut fastrand::Rng, n: u8) -> bool {
     random.u8(0..n) == 0
 }

@@ -1,0 +1,245 @@
+//! A life as a service: serving, reading settings again, opening files anew, ending.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use coapway_config::{Change, Config, ConfigError, ConfigErrors, RecordDestination};
+use coapway_proxy::{Listening, Parameters};
+use coapway_transport::{Resolver, Source};
+
+use crate::arguments::Settings;
+use crate::clock::Clock;
+use crate::events::Events;
+use crate::log::{Lines, OPERATOR};
+use crate::records::RecordWriter;
+use crate::signals::{Order, Signals};
+use crate::sockets::Bound;
+use crate::worker::{Changed, Worker};
+use crate::{log, notify, rehearsal, serve};
+
+/// Look-ups at a time, and look-ups that wait for their turn.
+const LOOK_UPS: (usize, usize) = (4, 1024);
+/// What the service manager allows for beside `drain_timeout`, for the copies of the last answers.
+const LAST_ANSWERS: Duration = Duration::from_secs(10);
+
+/// A running proxy and the settings it has.
+pub(crate) struct Service<'s> {
+    pub(crate) settings: &'s Settings,
+    pub(crate) config: Config,
+    pub(crate) clock: Clock,
+    pub(crate) worker: Worker<Events>,
+}
+
+/// Other settings, with all that can fail behind it.
+struct Prepared {
+    config: Config,
+    bound: Bound,
+    resolver: Option<Resolver>,
+    records: Option<Option<RecordWriter>>,
+    lines: Option<Lines>,
+}
+
+impl Service<'_> {
+    /// Serves until it is told to stop, and then until what is under way is answered.
+    pub(crate) async fn run(mut self, mut signals: Signals) -> Worker<Events> {
+        notify::ready(&self.serving());
+        while let Some(order) = self.worker.run(|cx| signals.poll(cx)).await {
+            match order {
+                Order::Reload if self.worker.is_draining() => {
+                    tracing::warn!(target: OPERATOR, "stopping: settings are not read again");
+                }
+                Order::Reload => self.reload(),
+                Order::Reopen => self.reopen(),
+                Order::Stop if self.worker.is_draining() => {
+                    let requests = self.worker.requests();
+                    tracing::warn!(target: OPERATOR, requests, "stopping at once; requests are left unanswered");
+                    break;
+                }
+                Order::Stop => self.drain(),
+            }
+        }
+        self.worker.finish();
+        self.worker
+    }
+
+    fn drain(&mut self) {
+        let (requests, within) = (self.worker.requests(), self.config.drain_timeout());
+        tracing::info!(
+            target: OPERATOR,
+            requests,
+            ?within,
+            "stopping: running requests are finished, new ones refused"
+        );
+        notify::stopping(within + LAST_ANSWERS, &format!("stopping; {requests} requests under way"));
+        self.worker.drain_within(within);
+    }
+
+    /// Opens log and records anew, for whoever has moved the files away. The old ones stay in use where
+    /// that fails.
+    fn reopen(&mut self) {
+        match rehearsal::log_takes_lines(&self.config).and_then(|()| log::open(self.config.log())) {
+            Ok(lines) => log::replace(lines),
+            Err(error) => {
+                tracing::warn!(target: OPERATOR, %error, "the log cannot be opened anew; the old one stays in use");
+            }
+        }
+        self.worker.reader().reopen(self.clock.now());
+        tracing::info!(target: OPERATOR, "log and records were opened anew");
+    }
+
+    /// Reads the settings again: all of them hold from now on, or none.
+    fn reload(&mut self) {
+        notify::reloading();
+        let status = match self.prepare() {
+            Ok(prepared) => {
+                let changes = self.take_over(prepared);
+                tracing::info!(target: OPERATOR, changes, "configuration reloaded");
+                self.serving()
+            }
+            Err(errors) => {
+                for error in errors.iter() {
+                    tracing::warn!(target: OPERATOR, "{}", in_one_line(error));
+                }
+                let errors = errors.iter().count();
+                tracing::warn!(target: OPERATOR, errors, "configuration not reloaded: nothing has changed");
+                format!("configuration not reloaded, errors: {errors}; {}", self.serving())
+            }
+        };
+        notify::ready(&status);
+    }
+
+    /// Errors: whatever keeps the settings from being taken over; nothing has changed then.
+    fn prepare(&self) -> Result<Prepared, ConfigErrors> {
+        let config = serve::load(self.settings)?;
+        let errors = [rehearsal::files(&config), self.readers(&config)].concat();
+        if !errors.is_empty() {
+            return Err(ConfigErrors::new(errors));
+        }
+        let one = |error| ConfigErrors::new(vec![error]);
+        let cannot = |key: &'static str, what: &'static str| {
+            let config = &config;
+            move |error: io::Error| one(config.object(key, format!("{what}: {error}")))
+        };
+        let bound = self.worker.sockets().bind_further(config.listen());
+        let bound = bound.map_err(|(address, error)| one(self.unbound(&config, address, &error)))?;
+        let resolver = (config.resolver() != self.config.resolver()).then(|| resolver(&config));
+        let resolver = resolver.transpose().map_err(cannot("resolver", "cannot be started"))?;
+        let records = config.record() != self.config.record();
+        let records = records.then(|| Events::open(config.record(), &self.clock)).transpose();
+        let records = records.map_err(cannot("record.file", "cannot be opened"))?;
+        let lines = (config.log() != self.config.log()).then(|| log::open(config.log())).transpose();
+        let lines = lines.map_err(cannot("log.file", "cannot be opened"))?;
+        Ok(Prepared { bound, resolver, records, lines, config })
+    }
+
+    /// Errors: FIFOs that are new and that nobody reads. To open one would stop the service until
+    /// somebody does.
+    fn readers(&self, config: &Config) -> Vec<ConfigError> {
+        let object = |key| move |error: io::Error| config.object(key, format!("cannot be opened: {error}"));
+        let record = (config.record() != self.config.record())
+            .then(|| rehearsal::record_takes_lines(config).err().map(object("record.file")));
+        let log = (config.log() != self.config.log())
+            .then(|| rehearsal::log_takes_lines(config).err().map(object("log.file")));
+        [record, log].into_iter().flatten().flatten().collect()
+    }
+
+    fn unbound(&self, config: &Config, address: SocketAddr, error: &io::Error) -> ConfigError {
+        let mut own = self.worker.sockets().listeners();
+        let in_the_way =
+            own.find(|own| error.kind() == io::ErrorKind::AddrInUse && own.port() == address.port());
+        match in_the_way {
+            Some(own) => config.object_to_listener(
+                address,
+                format!(
+                    "cannot listen there while we listen on coap://{own}: leave both out, reload, and once the log \
+                     says that it is closed add this one"
+                ),
+            ),
+            None => config.object_to_listener(address, format!("cannot listen there: {error}")),
+        }
+    }
+
+    /// Nothing here can fail. Returns how many values have changed.
+    fn take_over(&mut self, Prepared { config, bound, resolver, records, lines }: Prepared) -> usize {
+        let changes = self.config.difference(&config);
+        changes.iter().for_each(tell);
+        for warning in config.warnings().iter().filter(|warning| !self.config.warnings().contains(warning)) {
+            tracing::warn!(target: OPERATOR, "{warning}");
+        }
+        self.worker.reconfigure(Changed {
+            parameters: parameters(&config, config.listen().to_vec()),
+            listening: listening(&config),
+            listen: config.listen().to_vec(),
+            bound,
+            resolver,
+        });
+        if let Some(records) = records {
+            self.worker.reader().replace(records);
+        }
+        if let Some(lines) = lines {
+            log::replace(lines);
+        }
+        self.config = config;
+        changes.len()
+    }
+
+    fn serving(&self) -> String {
+        let listeners: Vec<_> =
+            self.config.listen().iter().map(|address| format!("coap://{address}")).collect();
+        format!("serving on {}", listeners.join(", "))
+    }
+}
+
+fn tell(change: &Change) {
+    tracing::info!(target: OPERATOR, "{change}");
+}
+
+/// An error is a block for people; in a log it is one line.
+fn in_one_line(error: &ConfigError) -> String {
+    error.to_string().lines().map(str::trim).collect::<Vec<_>>().join("; ")
+}
+
+/// What is listened to.
+pub(crate) fn listening(config: &Config) -> Listening {
+    Listening { events: false, records: config.record().destination != RecordDestination::Off }
+}
+
+/// What the proxy is told, with what this host knows of itself.
+pub(crate) fn parameters(config: &Config, own: Vec<SocketAddr>) -> Parameters {
+    let mut parameters = config.parameters();
+    parameters.relay.own = own;
+    parameters.relay.own_addresses = own_addresses();
+    parameters.relay.own_names = own_names();
+    parameters
+}
+
+/// Errors: there are no threads to be had.
+pub(crate) fn resolver(config: &Config) -> io::Result<Resolver> {
+    let source = match config.resolver() {
+        coapway_config::Resolver::System => Source::System,
+        coapway_config::Resolver::Hosts(path) => Source::Hosts(path.clone()),
+        coapway_config::Resolver::Server(address) => Source::Server(*address),
+    };
+    Resolver::new(source, LOOK_UPS.0, LOOK_UPS.1)
+}
+
+/// The addresses of this host, so that a request to ourselves is seen for what it is.
+fn own_addresses() -> Vec<std::net::IpAddr> {
+    match if_addrs::get_if_addrs() {
+        Ok(interfaces) => interfaces.iter().map(if_addrs::Interface::ip).collect(),
+        Err(error) => {
+            tracing::warn!(%error, "cannot list this host's addresses; a request to ourselves may go round");
+            Vec::new()
+        }
+    }
+}
+
+/// The names of this host.
+fn own_names() -> Vec<Box<str>> {
+    let mut names: Vec<Box<str>> = vec!["localhost".into()];
+    if let Ok(name) = std::fs::read_to_string("/proc/sys/kernel/hostname") {
+        names.push(name.trim().to_ascii_lowercase().into());
+    }
+    names
+}
