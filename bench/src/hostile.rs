@@ -3,7 +3,7 @@
 mod answers;
 pub(crate) mod good;
 mod malformed;
-mod memory;
+
 mod origin;
 mod pace;
 mod report;
@@ -18,10 +18,10 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::machine::Machine;
+use crate::memory::{self, Memory};
 use crate::proxies::Coapway;
 use crate::{clock, sys};
 use good::Good;
-use memory::Memory;
 use pace::FLAT_OUT;
 use report::{Limits, Observed, Phase, Row};
 use requests::Targets;

@@ -1,9 +1,13 @@
 //! The machine that measures: what it is, and who else uses it.
 
 use std::fs;
+use std::io;
 use std::thread::available_parallelism;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+
+use crate::{clock, sys};
 
 /// Clock ticks a second in `/proc/stat`; fixed by the kernel's interface.
 const TICKS: f64 = 100.0;
@@ -59,6 +63,21 @@ impl Busy {
     /// As the kernel counts now.
     pub(crate) fn now() -> Self {
         fs::read_to_string("/proc/stat").map(|text| Self::parse(&text)).unwrap_or_default()
+    }
+
+    /// Waits until the whole machine uses less than so many cores for half a second, at most for a while.
+    pub(crate) fn settle(cores: f64, longest: Duration) -> io::Result<()> {
+        const LOOK: Duration = Duration::from_millis(500);
+        let mut pause = sys::Poller::new(1)?;
+        let end = clock::now() + longest;
+        while clock::now() < end {
+            let before = Self::now();
+            pause.wait(LOOK)?;
+            if (Self::now().used - before.used) / LOOK.as_secs_f64() < cores {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn parse(text: &str) -> Self {

@@ -5,8 +5,9 @@
 //!   load: C closed-loop  ──▶  the proxy under  ──▶  origin: echoes the
 //!   clients, CON GET     ◀──  test, or `bare`  ◀──  last path segment
 //! ```
-//! `forward` compares CPU time, `instructions` counts instructions under valgrind, `hostile` watches good
-//! load beside hostile datagrams, `reload` has settings read again under load; all start and end their processes themselves and stay on this host.
+//! `forward` compares CPU time, `instructions` and `syscalls` count what a forward takes, `outstanding`
+//! weighs exchanges that stay open, `hostile` watches good load beside hostile datagrams, `reload` has settings read
+//! again under load; all start and end their processes themselves and stay on this host.
 
 mod bare;
 mod callgrind;
@@ -17,7 +18,9 @@ mod hostile;
 mod instructions;
 mod load;
 mod machine;
+mod memory;
 mod origin;
+mod outstanding;
 mod process;
 mod proxies;
 mod reload;
@@ -26,6 +29,7 @@ mod run;
 mod statistics;
 #[allow(unsafe_code, reason = "epoll, CPU sets, process clocks and pidfds are not in the standard library")]
 mod sys;
+mod syscalls;
 
 use std::process::ExitCode;
 
@@ -47,7 +51,9 @@ enum Command {
     Forward(forward::Args),
     Hostile(hostile::Args),
     Instructions(instructions::Args),
+    Outstanding(outstanding::Args),
     Reload(reload::Args),
+    Syscalls(syscalls::Args),
     Bare(bare::Args),
     Origin(origin::Args),
 }
@@ -57,7 +63,9 @@ fn main() -> ExitCode {
         Command::Forward(args) => forward::run(&args),
         Command::Hostile(args) => hostile::run(&args),
         Command::Instructions(args) => instructions::run(&args),
+        Command::Outstanding(args) => outstanding::run(&args),
         Command::Reload(args) => reload::run(&args),
+        Command::Syscalls(args) => syscalls::run(&args),
         Command::Bare(args) => bare::run(&args),
         Command::Origin(args) => origin::run(&args),
     };

@@ -99,6 +99,12 @@ impl Proxy {
         Ok(Self { name: name.into(), argv, is_quiet: true })
     }
 
+    /// The same with further arguments.
+    pub(crate) fn with(mut self, arguments: impl IntoIterator<Item = String>) -> Self {
+        self.argv.extend(arguments);
+        self
+    }
+
     /// The command that listens on `listen`.
     pub(crate) fn command(&self, listen: SocketAddr, origin: SocketAddr) -> Vec<String> {
         let (port, origin) = (listen.port().to_string(), origin.to_string());

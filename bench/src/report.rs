@@ -8,22 +8,28 @@ use crate::machine::Machine;
 use crate::run::Run;
 use crate::statistics::Spread;
 
-/// More foreign CPU use than this makes a run doubtful.
-const MOST_FOREIGN_CORES: f64 = 0.2;
-const BARE: &str = "bare";
-
 /// All runs so far.
 pub(crate) struct Report {
     machine: String,
     repetitions: u8,
     seconds: f64,
+    /// The proxy that the others are compared with.
+    yardstick: String,
+    /// More foreign CPU use than this makes a run doubtful, in cores.
+    most_foreign: f64,
     runs: Vec<Run>,
 }
 
 impl Report {
     /// An empty one.
-    pub(crate) fn new(machine: String, repetitions: u8, seconds: f64) -> Self {
-        Self { machine, repetitions, seconds, runs: Vec::new() }
+    pub(crate) fn new(
+        machine: String,
+        repetitions: u8,
+        seconds: f64,
+        yardstick: String,
+        most_foreign: f64,
+    ) -> Self {
+        Self { machine, repetitions, seconds, yardstick, most_foreign, runs: Vec::new() }
     }
 
     /// Adds a run.
@@ -33,9 +39,10 @@ impl Report {
 
     /// A Markdown table with a row for every number of clients and proxy, and what to know of the machine.
     pub(crate) fn markdown(&self) -> String {
-        let mut text = String::from(
-            "| clients | proxy | requests/s | CPU µs/request | × bare | P50 µs | P99 µs | client rtx | wrong | runs that count |\n\
-             |--:|:--|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+        let mut text = format!(
+            "| clients | proxy | requests/s | CPU µs/request | × {0} | P50 µs | P99 µs | P99 × {0} | client rtx | wrong | runs that count |\n\
+             |--:|:--|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+            self.yardstick
         );
         for (clients, proxy) in self.rows() {
             let runs: Vec<&Run> =
@@ -44,10 +51,11 @@ impl Report {
         }
         let _infallible = write!(
             text,
-            "\nMedian (least–greatest) of {} repetitions of {} s; × bare is the ratio to the bare forwarder within one \
+            "\nMedian (least–greatest) of {} repetitions of {} s; × {} is the ratio to it within one \
              repetition.\n{}; {}.\n",
             self.repetitions,
             self.seconds,
+            self.yardstick,
             self.machine,
             self.foreign_use()
         );
@@ -59,11 +67,13 @@ impl Report {
 
     /// Every run, and the machine.
     pub(crate) fn json(&self, machine: &Machine) -> Value {
-        let runs: Vec<Value> = self.runs.iter().map(|run| run_json(run, self.ratio(run))).collect();
+        let runs: Vec<Value> =
+            self.runs.iter().map(|run| run_json(run, self.ratio(run, |run| run.cpu))).collect();
         json!({
             "machine": machine.json(),
             "repetitions": self.repetitions,
             "seconds": self.seconds,
+            "yardstick": self.yardstick,
             "runs": runs,
         })
     }
@@ -87,13 +97,16 @@ impl Report {
             Spread::of(sound().map(|run| value(run)))
                 .map_or_else(|| "–".into(), |spread| spread.printed(digits))
         };
-        let ratio = Spread::of(sound().filter_map(|run| self.ratio(run)))
-            .map_or_else(|| "–".into(), |spread| spread.printed(2));
+        let ratio = |value: fn(&Run) -> f64| {
+            Spread::of(sound().filter_map(|run| self.ratio(run, value)))
+                .map_or_else(|| "–".into(), |spread| spread.printed(2))
+        };
+        let (cpu_ratio, p99_ratio) = (ratio(|run| run.cpu), ratio(|run| run.outcome.p99));
         let retransmissions: u64 = runs.iter().map(|run| run.outcome.retransmissions).sum();
         let wrong: u64 = runs.iter().map(|run| run.outcome.wrong + run.outcome.unanswered).sum();
         let mark = if sound().count() == runs.len() { "" } else { " **!**" };
         format!(
-            "| {clients} | {proxy} | {} | {} | {ratio} | {} | {} | {retransmissions} | {wrong} | {}/{}{mark} |\n",
+            "| {clients} | {proxy} | {} | {} | {cpu_ratio} | {} | {} | {p99_ratio} | {retransmissions} | {wrong} | {}/{}{mark} |\n",
             spread(|run| run.outcome.answered as f64 / run.outcome.seconds, 0),
             spread(|run| run.cpu, 2),
             spread(|run| run.outcome.p50, 0),
@@ -103,23 +116,23 @@ impl Report {
         )
     }
 
-    /// CPU per request against the bare forwarder of the same repetition, if both runs count.
-    fn ratio(&self, run: &Run) -> Option<f64> {
-        let is_yardstick = |bare: &&Run| {
-            bare.proxy == BARE
-                && bare.clients == run.clients
-                && bare.repetition == run.repetition
-                && bare.outcome.is_sound()
+    /// A value against that of the yardstick in the same repetition, if both runs count.
+    fn ratio(&self, run: &Run, value: fn(&Run) -> f64) -> Option<f64> {
+        let is_yardstick = |other: &&Run| {
+            other.proxy == self.yardstick
+                && other.clients == run.clients
+                && other.repetition == run.repetition
+                && other.outcome.is_sound()
         };
-        let bare = self.runs.iter().find(is_yardstick)?;
-        (run.outcome.is_sound() && bare.cpu > 0.0).then(|| run.cpu / bare.cpu)
+        let other = value(self.runs.iter().find(is_yardstick)?);
+        (run.outcome.is_sound() && other > 0.0).then(|| value(run) / other)
     }
 
     fn foreign_use(&self) -> String {
         let spread = |value: fn(&Run) -> f64| {
             Spread::of(self.runs.iter().map(value)).map_or_else(|| "–".into(), |spread| spread.printed(2))
         };
-        let doubtful = self.runs.iter().filter(|run| run.foreign > MOST_FOREIGN_CORES).count();
+        let doubtful = self.runs.iter().filter(|run| run.foreign > self.most_foreign).count();
         let mut text = format!(
             "cores used by others during the runs: {}, taken by the hypervisor: {}",
             spread(|run| run.foreign),
@@ -128,8 +141,9 @@ impl Report {
         if doubtful > 0 {
             let _infallible = write!(
                 text,
-                "; **{doubtful} of {} runs saw more than {MOST_FOREIGN_CORES}**",
-                self.runs.len()
+                "; **{doubtful} of {} runs saw more than {}**",
+                self.runs.len(),
+                self.most_foreign
             );
         }
         text
@@ -146,7 +160,7 @@ fn run_json(run: &Run, ratio: Option<f64>) -> Value {
         "seconds": outcome.seconds,
         "answered": outcome.answered,
         "cpu_us_per_request": run.cpu,
-        "times_bare": ratio,
+        "times_yardstick": ratio,
         "p50_us": outcome.p50,
         "p99_us": outcome.p99,
         "client_retransmissions": outcome.retransmissions,
@@ -171,7 +185,7 @@ mod tests {
     }
 
     fn report(runs: impl IntoIterator<Item = Run>) -> Report {
-        let mut report = Report::new("a machine".into(), 2, 2.0);
+        let mut report = Report::new("a machine".into(), 2, 2.0, "bare".into(), 0.2);
         runs.into_iter().for_each(|run| report.push(run));
         report
     }
@@ -186,7 +200,7 @@ mod tests {
         ]);
         let text = report.markdown();
         assert!(
-            text.contains("| 16 | bare | 1000 | 6.00 (4.00–8.00) | 1.00 | 10 | 20 | 0 | 0 | 2/2 |"),
+            text.contains("| 16 | bare | 1000 | 6.00 (4.00–8.00) | 1.00 | 10 | 20 | 1.00 | 0 | 0 | 2/2 |"),
             "{text}"
         );
         assert!(text.contains("| 16 | x | 1000 | 13.00 (6.00–20.00) | 2.00 (1.50–2.50) |"), "{text}");
@@ -202,14 +216,20 @@ mod tests {
             run(1, "bare", 5.0, 0),
         ]);
         let text = report.markdown();
-        assert!(text.contains("| 16 | x | 1000 | 5.00 | 1.00 | 10 | 20 | 0 | 3 | 1/2 **!** |"), "{text}");
+        assert!(
+            text.contains("| 16 | x | 1000 | 5.00 | 1.00 | 10 | 20 | 1.00 | 0 | 3 | 1/2 **!** |"),
+            "{text}"
+        );
     }
 
     #[test]
     fn has_no_ratio_where_the_yardstick_failed() {
         let report = report([run(0, "bare", 4.0, 1), run(0, "x", 6.0, 0)]);
         assert!(report.markdown().contains("| 16 | x | 1000 | 6.00 | – |"));
-        assert_eq!(run_json(&report.runs[1], report.ratio(&report.runs[1]))["times_bare"], Value::Null);
+        assert_eq!(
+            run_json(&report.runs[1], report.ratio(&report.runs[1], |run| run.cpu))["times_yardstick"],
+            Value::Null
+        );
     }
 
     #[test]

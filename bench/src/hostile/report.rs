@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::good::Tally;
-use super::memory::Memory;
+use crate::memory::Memory;
 
 /// A part of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
-use super::memory;
 use crate::coap::{self, CON, RST};
+use crate::memory;
 use crate::process::{Process, free_address};
 use crate::proxies::{Coapway, this_program};
 

@@ -1,6 +1,7 @@
 //! One process: arguments, configuration, log, then a worker or a client.
 
 mod arguments;
+mod bells;
 mod client;
 mod clock;
 mod events;

@@ -8,13 +8,17 @@ use std::task::{Context, Poll};
 use coapway_endpoint::{Local, SocketId, Transmit};
 use coapway_message::Failure;
 use coapway_proxy::SocketRole;
-use coapway_transport::{Counters, Options, Progress, SendBatch, SendFailure, UdpSocket};
+use coapway_transport::{Options, Progress, SendBatch, SendFailure, UdpSocket};
+use slab::Slab;
 
+use crate::bells::Bells;
 use crate::log::ONCE_A_MINUTE;
 
 mod listeners;
+mod places;
 
 pub(crate) use listeners::Bound;
+use places::Places;
 
 /// Datagrams that blocked sockets may hold back together; what comes beyond is dropped and counted.
 const HELD_BACK: usize = 4096;
@@ -32,9 +36,15 @@ pub(crate) struct Socket {
 /// All sockets of one worker.
 #[derive(Debug)]
 pub(crate) struct Sockets {
-    /// Listeners first, then upstream sockets in the order in which they were opened.
-    open: Vec<Socket>,
-    places: BTreeMap<SocketId, usize>,
+    /// By place, which is a socket's as long as it is open.
+    open: Slab<Socket>,
+    places: Places,
+    /// One for each socket, numbered by place.
+    bells: Bells,
+    /// Places of sockets that are to be polled: their bells have rung, or they were just read.
+    listed: Vec<usize>,
+    /// Places of sockets that may have something for us.
+    ready: Vec<usize>,
     /// Sockets with datagrams to send, by place.
     dirty: Vec<usize>,
     failures: Vec<SendFailure>,
@@ -50,6 +60,8 @@ pub(crate) struct Sockets {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SocketCounters {
     pub(crate) received: u64,
+    /// Datagrams that found a receive buffer full.
+    pub(crate) lost: u64,
     pub(crate) truncated: u64,
     pub(crate) sent: u64,
     pub(crate) failed: u64,
@@ -62,7 +74,9 @@ pub(crate) struct SocketCounters {
 }
 
 impl SocketCounters {
-    fn add(&mut self, counters: Counters) {
+    fn add(&mut self, socket: &UdpSocket) {
+        let counters = socket.counters();
+        self.lost += u64::from(socket.lost());
         self.received += counters.received;
         self.truncated += counters.truncated;
         self.sent += counters.sent;
@@ -89,8 +103,11 @@ impl Sockets {
     /// Errors: the address that cannot be bound, and why.
     pub(crate) fn bind(addresses: &[SocketAddr]) -> Result<Self, (SocketAddr, io::Error)> {
         let mut sockets = Self {
-            open: Vec::new(),
-            places: BTreeMap::new(),
+            open: Slab::new(),
+            places: Places::default(),
+            bells: Bells::default(),
+            listed: Vec::new(),
+            ready: Vec::new(),
             dirty: Vec::new(),
             failures: Vec::new(),
             dropped: 0,
@@ -116,7 +133,7 @@ impl Sockets {
     /// What all sockets have counted.
     pub(crate) fn counters(&self) -> SocketCounters {
         let mut sum = SocketCounters { dropped: self.dropped, ..self.closed };
-        self.open.iter().for_each(|socket| sum.add(socket.udp.counters()));
+        self.open.iter().for_each(|(_, socket)| sum.add(&socket.udp));
         sum
     }
 
@@ -124,32 +141,34 @@ impl Sockets {
     pub(crate) fn listeners(&self) -> impl Iterator<Item = SocketAddr> {
         self.open
             .iter()
-            .filter(|socket| matches!(SocketRole::of(socket.id), SocketRole::Listener(_)))
-            .map(|socket| socket.udp.local_addr())
+            .filter(|(_, socket)| matches!(SocketRole::of(socket.id), SocketRole::Listener(_)))
+            .map(|(_, socket)| socket.udp.local_addr())
     }
 
     pub(crate) fn local_addr(&self, id: SocketId) -> Option<SocketAddr> {
-        self.places.get(&id).map(|&place| self.open[place].udp.local_addr())
+        self.places.get(id).map(|place| self.open[place].udp.local_addr())
     }
 
-    pub(crate) const fn len(&self) -> usize {
-        self.open.len()
+    /// The socket at a place, unless it was closed.
+    pub(crate) fn at(&self, place: usize) -> Option<&Socket> {
+        self.open.get(place)
     }
 
-    pub(crate) fn at(&self, place: usize) -> &Socket {
-        &self.open[place]
+    /// The places of all sockets.
+    pub(crate) fn all(&self) -> Vec<usize> {
+        self.open.iter().map(|(place, _)| place).collect()
     }
 
     fn add(&mut self, id: SocketId, udp: UdpSocket) -> usize {
-        let place = self.open.len();
-        self.open.push(Socket { id, udp, outgoing: SendBatch::new(BATCH), blocked: false });
-        self.places.insert(id, place);
+        let place = self.open.insert(Socket { id, udp, outgoing: SendBatch::new(BATCH), blocked: false });
+        self.bells.add(place);
+        self.places.set(id, Some(place));
         place
     }
 
     /// The place of a socket; an upstream socket is opened when it is first needed.
     fn place(&mut self, id: SocketId) -> io::Result<usize> {
-        if let Some(&place) = self.places.get(&id) {
+        if let Some(place) = self.places.get(id) {
             return Ok(place);
         }
         let address: IpAddr = match SocketRole::of(id) {
@@ -215,6 +234,9 @@ impl Sockets {
         }
         let held_back = socket.outgoing.len() > BATCH;
         socket.blocked = socket.udp.send(&mut socket.outgoing, &mut self.failures) == Progress::Blocked;
+        if socket.blocked || socket.udp.has_errors() {
+            self.bells.ring(place);
+        }
         if held_back && socket.outgoing.is_empty() {
             // What it took to hold so many back is given back.
             socket.outgoing = SendBatch::new(BATCH);
@@ -232,16 +254,33 @@ impl Sockets {
     }
 
     /// Ready when a socket has something for us, or room for what it held back.
-    pub(crate) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut ready = false;
-        for socket in &mut self.open {
-            ready |= socket.udp.poll_ready(cx).is_ready();
-            if socket.blocked && socket.udp.poll_writable(cx).is_ready() {
+    pub(crate) fn poll_ready(&mut self, cx: &Context<'_>) -> Poll<()> {
+        self.bells.attend(cx);
+        self.bells.rung(&mut self.listed);
+        let mut has_room = false;
+        for place in self.listed.drain(..) {
+            let Some(socket) = self.open.get_mut(place) else { continue };
+            let mut bell = self.bells.context(place);
+            if socket.udp.poll_ready(&mut bell).is_ready() {
+                self.ready.push(place);
+            }
+            if socket.blocked && socket.udp.poll_writable(&mut bell).is_ready() {
                 socket.blocked = false;
-                ready = true;
+                has_room = true;
             }
         }
-        if ready { Poll::Ready(()) } else { Poll::Pending }
+        if has_room || !self.ready.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Moves the places of the sockets to `places` that may have something for us.
+    pub(crate) fn take_ready(&mut self, places: &mut Vec<usize>) {
+        // Who has rung since the last poll is as good as ready.
+        self.bells.rung(&mut self.ready);
+        self.ready.sort_unstable();
+        self.ready.dedup();
+        // All of them are polled again: one that was read to its end rings for the next datagram only then.
+        self.listed.extend_from_slice(&self.ready);
+        places.append(&mut self.ready);
     }
 }
 

@@ -10,6 +10,7 @@ use coapway_proxy::{Event, Input, Listening, Output, Parameters, Proxy};
 use coapway_time::Instant;
 use coapway_transport::{Finished, IcmpCode, IcmpError, LookupError, ReceiveBatch, Resolver};
 
+use crate::bells::Bells;
 use crate::clock::Clock;
 use crate::log::ONCE_A_MINUTE;
 use crate::names::Names;
@@ -27,6 +28,10 @@ const BATCHES_IN_TURN: usize = 4;
 const LATE: Duration = Duration::from_millis(50);
 /// Turns of all sockets that are taken at most to hear it: as many small datagrams as their buffers hold.
 const TURNS_WHEN_LATE: usize = 64;
+
+/// The bells of whoever gives orders, and of the resolver.
+const ORDER: usize = 0;
+const RESOLVER: usize = 1;
 
 /// Whoever reads the events of a proxy.
 pub(crate) trait Reader {
@@ -47,6 +52,11 @@ pub(crate) struct Worker<R> {
     batch: ReceiveBatch,
     icmp: Vec<IcmpError>,
     unsent: Vec<Unsent>,
+    /// Places of sockets to read.
+    ready: Vec<usize>,
+    /// [`ORDER`] and [`RESOLVER`].
+    bells: Bells,
+    rung: Vec<usize>,
     watch: Watch,
     life: life::Life,
     /// When the proxy wants to be woken.
@@ -72,6 +82,9 @@ impl<R: Reader> Worker<R> {
             batch: ReceiveBatch::new(),
             icmp: Vec::new(),
             unsent: Vec::new(),
+            ready: Vec::new(),
+            bells: Bells::new([ORDER, RESOLVER].len()),
+            rung: Vec::new(),
             watch: Watch::default(),
             life: life::Life::new(),
             until: None,
@@ -82,6 +95,8 @@ impl<R: Reader> Worker<R> {
     pub(crate) async fn run<O>(&mut self, mut order: impl FnMut(&mut Context<'_>) -> Poll<O>) -> Option<O> {
         let mut sleep = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
         let mut armed = None;
+        // This `order` was never polled.
+        self.bells.ring(ORDER);
         loop {
             let wake = self.turn();
             if self.is_over() {
@@ -95,39 +110,56 @@ impl<R: Reader> Worker<R> {
                 sleep.as_mut().reset(self.clock.in_runtime(wake));
                 armed = Some(wake);
             }
-            let mut given = Poll::Pending;
+            let (mut given, mut slept, mut fired) = (Poll::Pending, false, false);
             poll_fn(|cx| {
-                given = order(cx);
-                let mut ready = given.is_ready() | self.sockets.poll_ready(cx).is_ready();
-                ready |= self.poll_resolved(cx).is_ready();
+                self.bells.attend(cx);
+                self.bells.rung(&mut self.rung);
+                let mut ready = self.sockets.poll_ready(cx).is_ready();
+                while let Some(rung) = self.rung.pop() {
+                    if rung == ORDER {
+                        given = order(&mut self.bells.context(ORDER));
+                        ready |= given.is_ready();
+                    } else {
+                        ready |= self.poll_resolved().is_ready();
+                    }
+                }
                 if armed.is_some() && sleep.as_mut().poll(cx).is_ready() {
                     armed = None;
-                    ready = true;
+                    fired = true;
                 }
+                ready |= fired;
+                slept |= !ready;
                 if ready { Poll::Ready(()) } else { Poll::Pending }
             })
             .await;
             if let Poll::Ready(order) = given {
                 return Some(order);
             }
-            // Lets the runtime see new arrivals on all sockets.
-            tokio::task::yield_now().await;
+            // Lets the runtime see new arrivals on all sockets. It has, when it was asleep and woke for
+            // one of them.
+            if !slept || fired {
+                tokio::task::yield_now().await;
+            }
         }
     }
 
     /// Everything that can be done without waiting: sockets are drained before timers fire.
     fn turn(&mut self) -> Option<Instant> {
-        let is_late = self.until.is_some_and(|until| until + LATE <= self.clock.now());
+        let mut now = self.clock.now();
+        let is_late = self.until.is_some_and(|until| until + LATE <= now);
+        let mut ready = std::mem::take(&mut self.ready);
+        self.sockets.take_ready(&mut ready);
         for _ in 0..if is_late { TURNS_WHEN_LATE } else { 1 } {
             let mut more = false;
-            for place in 0..self.sockets.len() {
-                more |= self.receive(place);
+            for &place in &ready {
+                more |= self.receive(place, &mut now);
             }
             if !more {
                 break;
             }
         }
-        let now = self.clock.now();
+        ready.clear();
+        self.ready = ready;
         if self.until.is_some_and(|until| until <= now) {
             self.input(Input::Wake, now);
         }
@@ -148,17 +180,17 @@ impl<R: Reader> Worker<R> {
         [self.until, flush, tend].into_iter().flatten().min()
     }
 
-    /// Takes what has come to a socket; says whether there may be more.
-    fn receive(&mut self, place: usize) -> bool {
+    /// Takes what has come to a socket; says whether there may be more. `now` is moved on when that took
+    /// a while.
+    fn receive(&mut self, place: usize, now: &mut Instant) -> bool {
         for _ in 0..BATCHES_IN_TURN {
-            let socket = self.sockets.at(place);
+            let Some(socket) = self.sockets.at(place) else { return false };
             let id = socket.id;
             if let Err(error) = socket.udp.receive(&mut self.batch) {
                 tracing::debug!(%error, "receive failed");
             }
             socket.udp.receive_errors(&mut self.icmp);
             if !self.batch.is_empty() {
-                let now = self.clock.now();
                 for received in self.batch.iter() {
                     let local = Local { socket: id, address: received.to };
                     let input = Input::Datagram {
@@ -167,19 +199,19 @@ impl<R: Reader> Worker<R> {
                         bytes: received.datagram,
                         truncated: received.truncated,
                     };
-                    self.proxy.handle_input(input, now);
+                    self.proxy.handle_input(input, *now);
                 }
-                self.drain(now);
+                self.drain(*now);
             }
             if !self.icmp.is_empty() {
-                let now = self.clock.now();
                 for error in std::mem::take(&mut self.icmp) {
-                    self.undeliverable(id, &error, now);
+                    self.undeliverable(id, &error, *now);
                 }
             }
-            if self.batch.len() < coapway_transport::BATCH {
+            if !self.batch.is_full() {
                 return false;
             }
+            *now = self.clock.now();
         }
         true
     }
@@ -219,9 +251,9 @@ impl<R: Reader> Worker<R> {
         }
     }
 
-    fn poll_resolved(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_resolved(&mut self) -> Poll<()> {
         let mut some = Poll::Pending;
-        while let Poll::Ready(finished) = self.resolver.poll_finished(cx) {
+        while let Poll::Ready(finished) = self.resolver.poll_finished(&mut self.bells.context(RESOLVER)) {
             let Finished { id: lookup, addresses, ttl } = finished;
             let input = match &addresses {
                 Ok(addresses) => Input::Resolved { lookup, addresses, ttl },
@@ -245,5 +277,7 @@ impl<R: Reader> Worker<R> {
     }
 }
 
+#[cfg(test)]
+mod many;
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,8 @@ use crate::sockaddr::{Family, unmapped};
 pub(crate) const CONTROL_SIZE: usize = space(16 + 28) + space(20) + space(12);
 /// Room for the source address of one datagram: `IPV6_PKTINFO`.
 pub(crate) const SOURCE_SIZE: usize = space(20);
+/// Room for all that is told with datagrams that leave: their source, and where to cut them.
+pub(crate) const TOLD_SIZE: usize = SOURCE_SIZE + space(2);
 
 const WORD: usize = size_of::<usize>();
 const HEADER: usize = WORD + 8;
@@ -90,9 +92,9 @@ pub(crate) fn encode_source(
     source: IpAddr,
     scope: u32,
     family: Family,
-    control: &mut [u8; SOURCE_SIZE],
+    control: &mut [u8; TOLD_SIZE],
 ) -> usize {
-    *control = [0; SOURCE_SIZE];
+    control[..SOURCE_SIZE].fill(0);
     let (level, kind, data) = match (source, family) {
         (IpAddr::V4(source), Family::V4) => {
             control[HEADER + 4..HEADER + 8].copy_from_slice(&source.octets());
@@ -108,10 +110,27 @@ pub(crate) fn encode_source(
             (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, 20)
         }
     };
-    control[..WORD].copy_from_slice(&(HEADER + data).to_ne_bytes());
-    control[WORD..WORD + 4].copy_from_slice(&level.to_ne_bytes());
-    control[WORD + 4..HEADER].copy_from_slice(&kind.to_ne_bytes());
+    encode_header(data, level, kind, control);
     space(data)
+}
+
+/// Adds the control message that makes the kernel cut what is sent into datagrams of `size` bytes, the
+/// last of which may be shorter; returns the length of all messages.
+///
+/// Shape: `length` bytes of `control` are in use, by a source at most.
+/// Source: Linux, `udp(7)`, `UDP_SEGMENT`.
+pub(crate) fn encode_segment_size(size: u16, length: usize, control: &mut [u8; TOLD_SIZE]) -> usize {
+    let message = &mut control[length..length + space(2)];
+    message.fill(0);
+    message[HEADER..HEADER + 2].copy_from_slice(&size.to_ne_bytes());
+    encode_header(2, libc::SOL_UDP, libc::UDP_SEGMENT, message);
+    length + space(2)
+}
+
+fn encode_header(data: usize, level: i32, kind: i32, message: &mut [u8]) {
+    message[..WORD].copy_from_slice(&(HEADER + data).to_ne_bytes());
+    message[WORD..WORD + 4].copy_from_slice(&level.to_ne_bytes());
+    message[WORD + 4..HEADER].copy_from_slice(&kind.to_ne_bytes());
 }
 
 #[cfg(test)]
@@ -122,7 +141,7 @@ mod tests {
     fn a_source_of_ipv6_sockets_reads_back_as_the_destination() {
         for address in ["2001:db8::1", "192.0.2.1"] {
             let address: IpAddr = address.parse().expect("an address");
-            let mut control = [0; SOURCE_SIZE];
+            let mut control = [0; TOLD_SIZE];
             let length = encode_source(address, 0, Family::V6, &mut control);
             assert_eq!(destination(&control[..length]), Some(address));
         }
@@ -155,7 +174,7 @@ mod tests {
 
     #[test]
     fn broken_control_messages_end_the_list() {
-        let mut control = [0; SOURCE_SIZE];
+        let mut control = [0; TOLD_SIZE];
         let length = encode_source(IpAddr::V6(Ipv6Addr::LOCALHOST), 0, Family::V6, &mut control);
         assert_eq!(messages(&control[..length]).count(), 1);
         assert_eq!(messages(&control[..HEADER + 19]).count(), 0);

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::control::{CONTROL_SIZE, SOURCE_SIZE};
+use crate::control::{CONTROL_SIZE, TOLD_SIZE};
 use crate::sockaddr::{self, NAME_SIZE};
 
 /// How many datagrams one system call moves at most.
@@ -43,13 +43,15 @@ impl Arrival {
     }
 }
 
-/// What the kernel is told of one datagram, in its own terms.
+/// What the kernel is told of one datagram, or of several that it is to cut apart, in its own terms.
 #[derive(Debug)]
 pub(crate) struct Envelope {
     pub(crate) name: [u8; NAME_SIZE],
     pub(crate) name_length: usize,
-    pub(crate) control: [u8; SOURCE_SIZE],
+    pub(crate) control: [u8; TOLD_SIZE],
     pub(crate) control_length: usize,
-    /// Length of the datagram.
+    /// Length of all its datagrams together.
     pub(crate) length: usize,
+    /// How many datagrams it holds.
+    pub(crate) datagrams: usize,
 }

@@ -47,6 +47,24 @@ pub(crate) fn set_option(
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// How many datagrams a socket's receive queue has dropped, modulo 2³².
+pub(crate) fn dropped(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    // SK_MEMINFO_DROPS is the last of them. A kernel that knows fewer fills in fewer.
+    let mut information = [0_u32; 9];
+    let mut length = size_of_val(&information) as libc::socklen_t;
+    // SAFETY: the pointer is to `information`, which outlives the call, and the length is its size.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            information.as_mut_ptr().cast(),
+            &mut length,
+        )
+    };
+    if result == 0 { Ok(information[8]) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Receives up to [`BATCH`] datagrams without waiting, one into each `slot_size` bytes of `bytes`.
 ///
 /// Errors: `WouldBlock` when nothing is there. Any error means that nothing was received.

@@ -39,6 +39,12 @@ const ERRORS_KEPT: usize = 1024;
 /// others for ever.
 const HELD_UP: u32 = 16;
 
+/// The fewest datagrams that a receive makes room for.
+const FEWEST: usize = 4;
+/// For so many batches after an ICMP error each datagram goes by itself: about a run that meets a closed
+/// port of this host one error comes, about its datagrams one each.
+const ALONE: u16 = 1000;
+
 /// What a socket has seen since it was bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -72,6 +78,12 @@ pub struct UdpSocket {
     local_addr: SocketAddr,
     family: Family,
     granted_receive_buffer: usize,
+    /// Whether the kernel takes several datagrams in one piece.
+    runs: Cell<bool>,
+    /// For how many batches it is not asked to.
+    alone: Cell<u16>,
+    /// For how many datagrams the next receive makes room.
+    expected: Cell<usize>,
 }
 
 impl UdpSocket {
@@ -86,6 +98,10 @@ impl UdpSocket {
         let socket = options.open(address)?;
         let local_addr = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::InvalidInput)?;
         let granted_receive_buffer = options::granted(&socket)?;
+        // Kernels that do not know the option would take the message that names a size for nothing, and
+        // send a run as one datagram.
+        let runs =
+            Cell::new(syscalls::set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok());
         // Not for writing: a socket registered for that wakes its worker for each datagram that has
         // left the device, although there nearly always is room. See `Room`.
         let socket = Rc::new(syscalls::register(socket, Interest::READABLE | Interest::ERROR)?);
@@ -98,6 +114,9 @@ impl UdpSocket {
             local_addr,
             family,
             granted_receive_buffer,
+            runs,
+            alone: Cell::new(0),
+            expected: Cell::new(FEWEST),
         })
     }
 
@@ -109,6 +128,13 @@ impl UdpSocket {
     /// How many bytes of receive buffer the system granted, in the measure of [`Options`].
     pub fn granted_receive_buffer(&self) -> usize {
         self.granted_receive_buffer
+    }
+
+    /// How many datagrams came when its receive buffer was full, modulo 2³²; it makes a system call.
+    ///
+    /// Where the kernel does not count them it is 0.
+    pub fn lost(&self) -> u32 {
+        syscalls::dropped(self.socket.as_fd()).unwrap_or(0)
     }
 
     /// What it has seen since it was bound.
@@ -123,19 +149,22 @@ impl UdpSocket {
     /// more. One task waits at a time: the last to poll is woken.
     /// Errors: the runtime is shutting down.
     pub fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !self.errors.borrow().is_empty() {
+        if self.has_errors() {
             return Poll::Ready(Ok(()));
         }
         self.incoming.borrow_mut().poll(cx)
     }
 
-    /// Fills `batch` with what is there, up to [`BATCH`] datagrams, and returns how many.
+    /// Fills `batch` with what is there and returns how many datagrams that were, at most [`BATCH`].
     ///
+    /// It makes room for about twice as many as came the last time, since room that stays empty costs
+    /// time too: ask [`ReceiveBatch::is_full`] whether there may be more.
     /// It never waits and, until the runtime has seen something arrive, makes no system call.
     /// Errors: what the system says; `batch` is then empty. An ICMP error is none, it is kept for
     /// [`receive_errors`](Self::receive_errors).
     pub fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
         batch.length = 0;
+        batch.room = self.expected.get();
         let mut attempt = 1;
         loop {
             // A batch that did not fill up means that the queue was found empty, and `WouldBlock`
@@ -146,9 +175,14 @@ impl UdpSocket {
             // errors first). But that error is an edge too, after which the runtime asks for the
             // socket's whole state and learns of the datagrams again.
             let result = self.socket.try_io(Interest::READABLE, |socket| {
-                batch.length =
-                    syscalls::receive_many(socket.as_fd(), &mut batch.arrivals, &mut batch.bytes, SLOT_SIZE)?;
-                if batch.length < BATCH { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+                let arrivals = batch.arrivals.get_mut(..batch.room).unwrap_or_default();
+                batch.length = syscalls::receive_many(socket.as_fd(), arrivals, &mut batch.bytes, SLOT_SIZE)?;
+                self.expected.set(if batch.is_full() {
+                    BATCH
+                } else {
+                    FEWEST.max(2 * batch.length).min(BATCH)
+                });
+                if batch.is_full() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
             });
             match result {
                 Ok(()) => break,
@@ -176,14 +210,16 @@ impl UdpSocket {
     /// none: it is kept for [`receive_errors`](Self::receive_errors), and that send is done again.
     pub fn send(&self, batch: &mut SendBatch, failures: &mut Vec<SendFailure>) -> Progress {
         let wildcard = self.local_addr.ip().is_unspecified();
+        let alone = self.alone.get();
+        self.alone.set(alone.saturating_sub(1));
         let mut attempt = 1;
         while !batch.is_empty() {
-            let (envelopes, bytes) = batch.prepare(self.family, wildcard);
+            let (envelopes, bytes) = batch.prepare(self.family, wildcard, self.runs.get() && alone == 0);
             match syscalls::send_many(self.socket.as_fd(), envelopes, bytes) {
                 Ok(sent) => {
                     // Fewer than all: the kernel has kept quiet about why the next one failed. It
                     // tells when that one is first.
-                    batch.advance(sent);
+                    let sent = batch.advance(sent);
                     attempt = 1;
                     self.count(|counters| counters.sent += sent as u64);
                 }
@@ -213,6 +249,12 @@ impl UdpSocket {
                         batch.held_up += 1;
                         *self.room.borrow_mut() = Room::in_device();
                         return Progress::Blocked;
+                    } else if batch.split() {
+                        attempt = 1;
+                        if error.raw_os_error() == Some(libc::EIO) {
+                            // There are no runs on the way out: a device without checksums, or IPsec.
+                            self.runs.set(false);
+                        }
                     } else {
                         attempt = 1;
                         self.count(|counters| counters.failed += 1);
@@ -245,6 +287,12 @@ impl UdpSocket {
         errors.append(&mut self.errors.borrow_mut());
     }
 
+    /// Whether a send or receive came upon ICMP errors that [`receive_errors`](Self::receive_errors) has yet
+    /// to hand over.
+    pub fn has_errors(&self) -> bool {
+        !self.errors.borrow().is_empty()
+    }
+
     /// Takes entries from the error queue and keeps the ICMP errors among them; returns how many
     /// entries there were, [`ERRORS_AT_ONCE`] when there may be more.
     fn take_errors(&self) -> usize {
@@ -259,6 +307,7 @@ impl UdpSocket {
             let payload = payload.get(..arrival.length).unwrap_or_default();
             let Some(error) = IcmpError::decode(&arrival, payload) else { continue };
             self.count(|counters| counters.icmp += 1);
+            self.alone.set(ALONE);
             if kept.len() < ERRORS_KEPT {
                 kept.push(error);
             } else {

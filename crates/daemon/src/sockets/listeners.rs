@@ -53,24 +53,18 @@ impl Sockets {
             matches!(SocketRole::of(*id), SocketRole::Listener(_))
                 && self.local_addr(*id).is_some_and(|address| !addresses.contains(&address))
         };
-        self.open.iter().map(|socket| socket.id).filter(is_beside).collect()
+        self.open.iter().map(|(_, socket)| socket.id).filter(is_beside).collect()
     }
 
     /// Closes a socket; `false` while it has something to send.
     pub(crate) fn close(&mut self, id: SocketId) -> bool {
-        let Some(&place) = self.places.get(&id) else { return true };
+        let Some(place) = self.places.get(id) else { return true };
         if self.dirty.contains(&place) {
             return false;
         }
-        let socket = self.open.swap_remove(place);
-        self.closed.add(socket.udp.counters());
-        self.places.remove(&id);
-        // The last one has taken its place.
-        let last = self.open.len();
-        if let Some(moved) = self.open.get(place) {
-            self.places.insert(moved.id, place);
-        }
-        self.dirty.iter_mut().filter(|dirty| **dirty == last).for_each(|dirty| *dirty = place);
+        let socket = self.open.remove(place);
+        self.closed.add(&socket.udp);
+        self.places.set(id, None);
         true
     }
 }
@@ -94,10 +88,11 @@ mod tests {
         assert!(sockets.bind_further(&[two, one]).expect("nothing to bind").0.is_empty());
         let [gone] = sockets.listeners_beside(&[two])[..] else { panic!("the first") };
         assert_eq!(sockets.local_addr(gone), Some(one));
-        let before = sockets.len();
+        let before = sockets.all().len();
         assert!(sockets.close(gone) && sockets.close(gone));
-        assert_eq!((sockets.len(), addresses(&sockets)), (before - 1, vec![two]));
-        assert!(sockets.places.iter().all(|(id, &place)| sockets.open[place].id == *id));
+        assert_eq!((sockets.all().len(), addresses(&sockets)), (before - 1, vec![two]));
+        assert!(sockets.open.iter().all(|(place, socket)| sockets.places.get(socket.id) == Some(place)));
+        assert_eq!(sockets.local_addr(gone), None);
 
         let bound = sockets.bind_further(&[one, two]).expect("it is free again");
         sockets.listen_on(bound);

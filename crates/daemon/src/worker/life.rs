@@ -58,6 +58,8 @@ impl<R: Reader> Worker<R> {
         self.life.close_at = (!closing.is_empty()).then(|| now + LINGER);
         self.life.closing = closing;
         if let Some(resolver) = resolver {
+            // It was never polled.
+            self.bells.ring(super::RESOLVER);
             for lookup in self.resolver.replace(resolver) {
                 self.input(Input::LookUpFailed { lookup, failure: Failure::Overloaded }, now);
             }
@@ -96,8 +98,10 @@ impl<R: Reader> Worker<R> {
 
     /// The last thing: what has come is answered, and what is summed up is told.
     pub(crate) fn finish(&mut self) {
+        let mut now = self.clock.now();
+        let places = self.sockets.all();
         for _ in 0..TURNS_WHEN_LATE {
-            if (0..self.sockets.len()).map(|place| self.receive(place)).filter(|more| *more).count() == 0 {
+            if places.iter().filter(|&&place| self.receive(place, &mut now)).count() == 0 {
                 break;
             }
         }

@@ -21,6 +21,8 @@ pub struct ReceiveBatch {
     pub(super) arrivals: Box<[Arrival]>,
     pub(super) bytes: Box<[u8]>,
     pub(super) length: usize,
+    /// How many the last receive had room for.
+    pub(super) room: usize,
 }
 
 impl ReceiveBatch {
@@ -30,6 +32,7 @@ impl ReceiveBatch {
             arrivals: (0..BATCH).map(|_| Arrival::EMPTY).collect(),
             bytes: vec![0; BATCH * SLOT_SIZE].into_boxed_slice(),
             length: 0,
+            room: BATCH,
         }
     }
 
@@ -41,6 +44,11 @@ impl ReceiveBatch {
     /// Whether the last receive found nothing.
     pub fn is_empty(&self) -> bool {
         self.length == 0
+    }
+
+    /// Whether the last receive found as much as it had room for, so that there may be more.
+    pub fn is_full(&self) -> bool {
+        self.length >= self.room
     }
 
     pub(super) fn truncated(&self) -> usize {

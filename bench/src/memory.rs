@@ -7,16 +7,16 @@ use anyhow::{Context as _, Result};
 
 /// Memory of a process in KiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     /// Resident now.
-    pub(super) now: u64,
+    pub(crate) now: u64,
     /// The most so far.
-    pub(super) peak: u64,
+    pub(crate) peak: u64,
 }
 
 impl Memory {
     /// As `/proc` tells it.
-    pub(super) fn of(pid: u32) -> Result<Self> {
+    pub(crate) fn of(pid: u32) -> Result<Self> {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).context("the proxy is gone")?;
         Self::parse(&status).context("no memory in /proc/PID/status")
     }
@@ -31,7 +31,7 @@ impl Memory {
 }
 
 /// Datagrams that found a UDP socket of the process full, over all sockets it has now.
-pub(super) fn lost_at_sockets(pid: u32) -> Result<u64> {
+pub(crate) fn lost_at_sockets(pid: u32) -> Result<u64> {
     let mut inodes = HashSet::new();
     for entry in fs::read_dir(format!("/proc/{pid}/fd")).context("the proxy is gone")? {
         let target = fs::read_link(entry?.path()).unwrap_or_default();
@@ -57,7 +57,7 @@ fn drops(table: &str, inodes: &HashSet<String>) -> u64 {
 
 /// The memory bound in MiB that `coapway check` prints: the number after `at most` in a line that speaks
 /// of memory, whatever its unit.
-pub(super) fn bound_in(check: &str) -> Option<f64> {
+pub(crate) fn bound_in(check: &str) -> Option<f64> {
     let line = check.lines().find(|line| line.contains("memory") && line.contains("at most"))?;
     let rest = line.split("at most").nth(1)?.trim_start();
     let end = rest.find(|symbol: char| !symbol.is_ascii_digit() && !".,_ ".contains(symbol))?;
