@@ -1,5 +1,6 @@
 //! The package in a Debian system of its own: installed, run, removed, purged.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,6 +17,8 @@ const SEARCHED: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 
 /// What may be left after a removal.
 const CONFIGURATION: [&str; 3] = ["etc/coapway", "etc/coapway/coapway.toml", "etc/logrotate.d/coapway"];
+/// What an administrator may have made of it.
+const OWN_CONFIGURATION: &str = "[[listen]]\nuri = \"coap://127.0.0.1:5683\"\n";
 /// What dpkg notes about itself.
 const OF_DPKG: [&str; 2] = ["var/lib/dpkg", "var/log/dpkg.log"];
 
@@ -46,21 +49,26 @@ pub(crate) fn check(root: &Path, package: &Path, source: &Source) -> Result<()> 
     let system = if source.empty { System::empty()? } else { System::debian(source)? };
 
     let before = system.files()?;
-    system.dpkg(&["--install"], Some(package))?;
-    let verified = system.dpkg(&["--verify", "coapway"], None)?;
-    ensure!(verified.is_empty(), "files are not as they were packed:\n{verified}");
+    system.install(package)?;
     eprintln!("==> installed; {} files and folders", difference(&before, &system.files()?).added.len());
 
     let told = system.forward(root)?;
     ensure!(told.contains("2.05 Content"), "no forward:\n{told}");
     eprintln!("==> started without a service manager, and forwarded a request");
 
+    let configuration = system.folder.path().join("etc/coapway/coapway.toml");
+    fs::write(&configuration, OWN_CONFIGURATION)?;
     system.dpkg(&["--remove", "coapway"], None)?;
     let left = difference(&before, &system.files()?);
     let unexpected = left.without(&OF_DPKG).without_files(&CONFIGURATION);
     ensure!(unexpected.is_empty(), "the removal leaves:\n{unexpected}");
     eprintln!("==> removed; configuration is left");
 
+    // And once more over what was left.
+    system.install(package)?;
+    ensure!(fs::read_to_string(&configuration)? == OWN_CONFIGURATION, "the configuration was overwritten");
+    fs::create_dir_all(system.folder.path().join("var/log/coapway"))?;
+    fs::write(system.folder.path().join("var/log/coapway/forwards.jsonl"), "{}")?;
     system.dpkg(&["--purge", "coapway"], None)?;
     let left = difference(&before, &system.files()?).without(&OF_DPKG);
     ensure!(left.is_empty(), "the purge leaves:\n{left}");
@@ -103,7 +111,7 @@ impl System {
         let mut debootstrap = Command::new("timeout");
         debootstrap.args([DEBOOTSTRAP, "unshare", "--mount", "debootstrap", "--variant=minbase"]);
         if let Some(cache) = &source.cache {
-            std::fs::create_dir_all(cache)?;
+            fs::create_dir_all(cache)?;
             debootstrap.arg(format!("--cache-dir={}", cache.canonicalize()?.display()));
         }
         output(debootstrap.arg(&suite).arg(folder.path()).arg(&mirror)).with_context(|| {
@@ -122,12 +130,12 @@ impl System {
         // What the smallest Debian has too; a folder with nothing else in it would go with the package.
         let shared = ["etc/logrotate.d", "etc/systemd/system", "usr/lib", "var/lib/systemd"];
         for needed in ["var/lib/dpkg/info", "var/lib/dpkg/updates", "var/log"].iter().chain(&shared) {
-            std::fs::create_dir_all(folder.path().join(needed))?;
+            fs::create_dir_all(folder.path().join(needed))?;
         }
         for folder in shared.map(|shared| folder.path().join(shared)) {
-            std::fs::write(folder.join("of-another-package"), "")?;
+            fs::write(folder.join("of-another-package"), "")?;
         }
-        std::fs::write(folder.path().join("var/lib/dpkg/status"), "")?;
+        fs::write(folder.path().join("var/lib/dpkg/status"), "")?;
         std::os::unix::fs::symlink("usr/lib", folder.path().join("lib"))?;
         eprintln!("==> an empty folder instead of a Debian system");
         Ok(Self { folder, is_complete: false })
@@ -135,6 +143,16 @@ impl System {
 
     fn files(&self) -> Result<Files> {
         crate::files::list(self.folder.path())
+    }
+
+    fn install(&self, package: &Path) -> Result<()> {
+        // With the configuration that is there, as for an upgrade.
+        self.dpkg(&["--install", "--force-confold"], Some(package))?;
+        let verified = self.dpkg(&["--verify", "coapway"], None)?;
+        // The configuration may be another one: `c`.
+        let changed: Vec<_> = verified.lines().filter(|line| !line.contains(" c /etc/")).collect();
+        ensure!(changed.is_empty(), "files are not as they were packed:\n{}", changed.join("\n"));
+        Ok(())
     }
 
     fn dpkg(&self, arguments: &[&str], package: Option<&Path>) -> Result<String> {
@@ -154,9 +172,9 @@ impl System {
         command.env("DEBIAN_FRONTEND", "noninteractive");
         let Some(package) = package else { return output(&mut command) };
         if self.is_complete {
-            std::fs::copy(package, root.join("coapway.deb"))?;
+            fs::copy(package, root.join("coapway.deb"))?;
             let told = output(command.arg("/coapway.deb"));
-            std::fs::remove_file(root.join("coapway.deb"))?;
+            fs::remove_file(root.join("coapway.deb"))?;
             told
         } else {
             output(command.arg(package))

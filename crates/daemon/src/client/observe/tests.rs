@@ -198,6 +198,27 @@ fn an_answer_without_observe_is_shown_and_said_to_be_the_only_one() {
 }
 
 #[test]
+fn a_proxy_that_passes_no_observation_on_is_named() {
+    let (socket, address) = socket();
+    let (interrupt, _kept) = mpsc::channel(1);
+    let mut proxy = Origin { socket, client: None, interrupt };
+    let played = std::thread::spawn(move || {
+        let request = proxy.hear_request(0);
+        proxy.say(Acknowledgement, request.message_id, &request.token, Code::CONTENT, &[], "22.5");
+    });
+    let line = ["coapway", "coap://device.example/t", "--proxy", &format!("coap://{address}")];
+    let arguments = Line::try_parse_from(line).expect("clap takes it").arguments;
+    let runtime = super::super::runtime().expect("a runtime");
+    let interrupts = || Ok(mpsc::channel(1).1);
+    let shown = shown(false, |console| {
+        runtime.block_on(super::observe(&arguments, console, interrupts, Duration::ZERO))
+    });
+    played.join().expect("the proxy heard what it should");
+    assert_eq!((shown.exit, &*shown.output), (Exit::Failed, "22.5\n"));
+    assert!(shown.notes.contains("this proxy does not pass observations on"), "{}", shown.notes);
+}
+
+#[test]
 fn a_refusal_is_a_failure() {
     let shown = observe(&[], |mut origin| {
         let request = origin.hear_request(0);
