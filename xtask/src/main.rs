@@ -1,4 +1,4 @@
-//! `cargo xtask`: the checks of this workspace, and all of them in a row.
+//! `cargo xtask`: the checks of this workspace, all of them in a row, and the package.
 //!
 //! Every check is a function from text to findings; only `workspace` and `ci` touch files and processes.
 
@@ -9,6 +9,7 @@ mod layers;
 mod licences;
 mod lines;
 mod metadata;
+mod package;
 mod proofs;
 mod purity;
 mod requirements;
@@ -53,6 +54,23 @@ enum Command {
     },
     /// The simulator's long runs, as Markdown tables: storms, standing exchanges, a flood.
     Soak(soak::Soak),
+    /// Manual pages and completions, made from the command line's definitions, into target/package.
+    Documents,
+    /// The Debian package, into target/package.
+    Deb {
+        /// Of what `cargo build` makes, which is quickly there.
+        #[arg(long)]
+        debug: bool,
+    },
+    /// Builds the package; installs, runs, removes and purges it in a Debian system of its own; for root.
+    DebCheck {
+        /// Of what `cargo build` makes, which is quickly there.
+        #[arg(long)]
+        debug: bool,
+        /// Further arguments, e.g. --mirror URI --suite NAME, or --empty: a folder instead of Debian.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Builds the fuzz targets with a sanitizer and runs each for a while.
     Fuzz {
         /// How long each target runs.
@@ -90,6 +108,9 @@ fn run(command: Command) -> Result<bool> {
             Ok(true)
         }
         Command::Soak(soak) => soak::run(&workspace, soak),
+        Command::Documents => package::documents(&workspace),
+        Command::Deb { debug } => package::build(&workspace, debug).map(|package| package.is_some()),
+        Command::DebCheck { debug, arguments } => package::check(&workspace, debug, &arguments),
         Command::Circles { strict } => {
             let level = if strict { "error" } else { "warning" };
             Ok(report(level, &workspace.circle_findings()?) || !strict)

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::client::{PingArguments, RequestArguments};
+use crate::client::{ObserveArguments, PingArguments, RequestArguments};
 
 /// A CoAP proxy that keeps its word on weak networks.
 ///
@@ -37,6 +37,14 @@ pub(crate) enum Command {
     Put(RequestArguments),
     /// Delete a resource.
     Delete(RequestArguments),
+    /// Fetch what a payload asks for (RFC 8132).
+    Fetch(RequestArguments),
+    /// Change parts of a resource (RFC 8132).
+    Patch(RequestArguments),
+    /// Change parts of a resource; doing it twice is like doing it once (RFC 8132).
+    Ipatch(RequestArguments),
+    /// Fetch a representation and each one that follows it, until Ctrl-C (RFC 7641).
+    Observe(ObserveArguments),
     /// Ask whether a CoAP endpoint is alive.
     Ping(PingArguments),
 }

@@ -9,7 +9,12 @@ use coapway_message::{Content, Evidence, Failure, OwnedContent};
 /// What to send.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What<'r> {
-    Request { confirmable: bool, content: Content<'r> },
+    Request {
+        confirmable: bool,
+        /// The token to ask with; one is made where there is none.
+        token: Option<&'r [u8]>,
+        content: Content<'r>,
+    },
     Ping,
 }
 

@@ -31,14 +31,22 @@ pub(super) fn show(answer: &Answer, console: &mut Console<'_>) -> Result<Exit, T
     }
 }
 
-fn show_response(content: &Content<'_>, console: &mut Console<'_>) -> Result<Exit, Trouble> {
-    let &Content { code, options, payload } = content;
+/// The first option that must be understood and is not.
+pub(super) fn unknown_critical(content: &Content<'_>) -> Option<OptionNumber> {
     //= https://www.rfc-editor.org/rfc/rfc7252#section-5.4.1
     //# Unrecognized options of class "critical" that occur in a
     //# Confirmable response, or piggybacked in an Acknowledgement,
     //# MUST cause the response to be rejected.
-    let unknown = options.iter().find(|(number, _)| number.is_critical() && number.name().is_none());
-    if let Some((number, _)) = unknown {
+    let mut numbers = content.options.iter().map(|(number, _)| number);
+    numbers.find(|number| number.is_critical() && number.name().is_none())
+}
+
+/// Shows a response or a notification.
+///
+/// Errors: as [`show`].
+pub(super) fn show_response(content: &Content<'_>, console: &mut Console<'_>) -> Result<Exit, Trouble> {
+    let &Content { code, options, payload } = content;
+    if let Some(number) = unknown_critical(content) {
         let what = format!("the response {code} carries the critical option {number}, which is unknown here");
         return Err(Trouble::failed(what, "what it means cannot be guessed, so the response is not shown"));
     }
@@ -57,7 +65,7 @@ fn show_response(content: &Content<'_>, console: &mut Console<'_>) -> Result<Exi
     }
     if !is_diagnostic {
         write(payload, console)?;
-        if console.is_terminal && payload.last().is_some_and(|&byte| byte != b'\n') {
+        if console.ends_lines && payload.last().is_some_and(|&byte| byte != b'\n') {
             write(b"\n", console)?;
         }
     }

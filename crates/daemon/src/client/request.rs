@@ -3,7 +3,8 @@
 use coapway_message::uri::{Authority, Host, Scheme, Uri, UriError};
 use coapway_message::{Content, Method, OptionNumber, OptionsWriter, OwnedContent};
 
-use super::{RequestArguments, Trouble};
+use super::Trouble;
+use super::arguments::AskingArguments;
 
 /// The longest Proxy-Uri (RFC 7252 §5.10).
 const MAX_PROXY_URI: usize = 1034;
@@ -71,12 +72,18 @@ pub(super) struct Request {
 impl Request {
     /// Builds a request.
     ///
+    /// Shape:  `number` is an option that the verb brings along.
     /// Source: RFC 7252 §5.10.2 with a proxy; §6.4 without: Uri-Host for names only, and no Uri-Port,
     /// which is the port the request goes to.
-    pub(super) fn new(method: Method, arguments: &RequestArguments, payload: &[u8]) -> Result<Self, Trouble> {
+    pub(super) fn new(
+        method: Method,
+        arguments: &AskingArguments,
+        number: Option<(OptionNumber, u16)>,
+        payload: &[u8],
+    ) -> Result<Self, Trouble> {
         if !payload.is_empty() && !method.has_payload() {
             let what = format!("a {} has no payload", method.name());
-            return Err(Trouble::wrong_use(what, "put and post carry one"));
+            return Err(Trouble::wrong_use(what, "put, post, fetch, patch and ipatch carry one"));
         }
         let mut options = Vec::new();
         let destination = match &arguments.proxy {
@@ -90,14 +97,10 @@ impl Request {
                 Destination::of(uri, &arguments.uri, Role::Origin)?
             }
         };
-        let formats = [
-            (OptionNumber::CONTENT_FORMAT, arguments.content_format),
-            (OptionNumber::ACCEPT, arguments.accept),
-        ];
-        for (number, format) in formats {
+        let accept = arguments.accept.map(|format| (OptionNumber::ACCEPT, format));
+        for (number, value) in number.into_iter().chain(accept) {
             // The shortest form: no byte for zero.
-            let bytes = format.map(u16::to_be_bytes);
-            options.extend(bytes.map(|bytes| (number, bytes.into_iter().skip_while(|&b| b == 0).collect())));
+            options.push((number, value.to_be_bytes().into_iter().skip_while(|&byte| byte == 0).collect()));
         }
         options.extend(arguments.options.iter().map(|option| (option.number, option.value.clone())));
         // Stable: repeated options stay in the order they were given.
@@ -170,12 +173,13 @@ mod tests {
     #[derive(Debug, clap::Parser)]
     struct Line {
         #[command(flatten)]
-        arguments: RequestArguments,
+        arguments: super::super::RequestArguments,
     }
 
     fn build(method: Method, line: &[&str], payload: &[u8]) -> Result<Request, Trouble> {
         let line = Line::try_parse_from(["coapway"].iter().chain(line)).expect("clap takes it");
-        Request::new(method, &line.arguments, payload)
+        let format = line.arguments.content_format.map(|format| (OptionNumber::CONTENT_FORMAT, format));
+        Request::new(method, &line.arguments.asking, format, payload)
     }
 
     fn options(request: &Request) -> Vec<(u16, String)> {

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use clap::Parser;
 use coapway_endpoint::{Endpoint, EndpointParameters, Event, Gate, Local, Peer, Received, Seed};
@@ -9,11 +10,12 @@ use coapway_message::{
     Code, Content, Datagram, Failure, MessageType, OptionNumber, OptionsWriter, OwnedContent, datagram,
 };
 
+use super::arguments::MAX_PAYLOAD;
 use super::*;
 use crate::clock::Clock;
 
 /// Longer than anything here takes unless it hangs.
-const LIMIT: Duration = Duration::from_secs(20);
+pub(super) const LIMIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, clap::Parser)]
 struct RequestLine {
@@ -29,15 +31,15 @@ struct PingLine {
 
 /// How a verb ended and what it wrote.
 #[derive(Debug, PartialEq, Eq)]
-struct Shown {
-    exit: Exit,
-    output: String,
-    notes: String,
+pub(super) struct Shown {
+    pub(super) exit: Exit,
+    pub(super) output: String,
+    pub(super) notes: String,
 }
 
-fn shown(verbose: bool, run: impl FnOnce(&mut Console<'_>) -> Result<Exit, Trouble>) -> Shown {
+pub(super) fn shown(verbose: bool, run: impl FnOnce(&mut Console<'_>) -> Result<Exit, Trouble>) -> Shown {
     let (mut output, mut notes) = (Vec::new(), Vec::new());
-    let mut console = Console { output: &mut output, is_terminal: false, notes: &mut notes, verbose };
+    let mut console = Console { output: &mut output, ends_lines: false, notes: &mut notes, verbose };
     let exit = run(&mut console).unwrap_or_else(|trouble| {
         console.note(&trouble);
         trouble.exit
@@ -48,7 +50,7 @@ fn shown(verbose: bool, run: impl FnOnce(&mut Console<'_>) -> Result<Exit, Troub
 
 fn ask(method: Method, line: &[&str]) -> Shown {
     let line = RequestLine::try_parse_from(["coapway"].iter().chain(line)).expect("clap takes it");
-    shown(line.arguments.verbose, |console| run_request(method, &line.arguments, console))
+    shown(line.arguments.asking.verbose, |console| run_request(method, &line.arguments, console))
 }
 
 fn ask_whether_alive(uri: &str) -> Shown {
@@ -72,7 +74,7 @@ struct Seen {
     delivered: Option<Result<(), Failure>>,
 }
 
-fn socket() -> (UdpSocket, SocketAddr) {
+pub(super) fn socket() -> (UdpSocket, SocketAddr) {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     socket.set_read_timeout(Some(LIMIT)).expect("a limit");
     let address = socket.local_addr().expect("an address");
@@ -157,7 +159,8 @@ fn a_terminal_gets_a_line_break_more() {
         [("a", true, "a\n"), ("a\n", true, "a\n"), ("", true, ""), ("a", false, "a")]
     {
         let (mut output, mut notes) = (Vec::new(), Vec::new());
-        let mut console = Console { output: &mut output, is_terminal, notes: &mut notes, verbose: false };
+        let mut console =
+            Console { output: &mut output, ends_lines: is_terminal, notes: &mut notes, verbose: false };
         let content = Content { payload: payload.as_bytes(), ..Content::bare(Code::CONTENT) };
         report::show(&outcome::Answer::Response(content.into()), &mut console).expect("shown");
         assert_eq!((&*output, &*notes), (expected.as_bytes(), &b""[..]));
@@ -285,33 +288,10 @@ fn a_ping_is_answered_with_the_round_trip_time() {
 }
 
 #[test]
-fn payloads_come_from_files_too() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("payload");
-    std::fs::write(&path, b"from a file").expect("written");
-    let payload = Payload::parse(&format!("@{}", path.display())).expect("a payload");
-    assert_eq!(payload.read().expect("readable"), b"from a file");
-    assert_eq!(Payload::parse("@-"), Ok(Payload::StandardInput));
-    let missing = Payload::File(directory.path().join("missing"));
-    assert_eq!(missing.read().expect_err("there is none").exit, Exit::WrongUse);
-    let large = Payload::Text("x".repeat(MAX_PAYLOAD + 1));
-    assert_eq!(large.read().expect_err("too much").exit, Exit::WrongUse);
-}
-
-#[test]
 fn a_request_too_large_for_a_datagram_is_told() {
     let (_socket, address) = socket();
     let line = [&*format!("coap://{address}/"), "--payload", &"x".repeat(MAX_PAYLOAD)];
     let shown = ask(Method::Put, &line);
     assert_eq!(shown.exit, Exit::Failed);
     assert!(shown.notes.contains("does not fit into a datagram"), "{}", shown.notes);
-}
-
-#[test]
-fn times_have_a_unit() {
-    assert_eq!(parse_time("1.5s"), Ok(Duration::from_millis(1500)));
-    assert_eq!(parse_time("2min"), Ok(Duration::from_secs(120)));
-    for wrong in ["30", "", "s", "0s", "25h", "1.2.3s", "-1s", "1e3s"] {
-        assert!(parse_time(wrong).is_err(), "{wrong}");
-    }
 }
