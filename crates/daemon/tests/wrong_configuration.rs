@@ -225,9 +225,9 @@ const MISTAKES: &[Mistake] = &[
         "two keys against each other",
         "[downstream]\nclient_ack_timeout = \"800ms\"\n",
         &[
-            "coapway.toml:2:22: downstream.early_ack_after = 500ms",
-            "allowed: at most 400ms",
-            "client_ack_timeout",
+            "coapway.toml:2:22: downstream.client_ack_timeout = 800ms",
+            "too small for downstream.early_ack_after = 500ms (default)",
+            "allowed: at least 1s",
         ],
     ),
     in_file(
