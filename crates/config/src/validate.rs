@@ -6,7 +6,8 @@ use std::time::Duration;
 use coapway_relay::Forward;
 
 use crate::error::ConfigError;
-use crate::section::{Section, Table, Value as _};
+use crate::schema::places::NamedOrigin;
+use crate::section::{Section, Table, Value};
 use crate::sets::upstream_sets;
 use crate::settings::{NamedUpstream, Settings};
 use crate::source::Source;
@@ -41,11 +42,16 @@ pub(crate) fn check(settings: &Settings, errors: &mut Vec<ConfigError>) -> Forwa
             errors.push(ConfigError::new("listen".to_owned(), source, reason).value(listener.show()));
         }
     }
-    for named in &settings.upstreams {
+    for (index, named) in settings.upstreams.iter().enumerate() {
+        let uri = &named.origin.values.uri;
+        let same = |other: &&NamedUpstream| uri.is_some() && other.origin.values.uri == *uri;
+        if let Some(other) = settings.upstreams[..index].iter().find(same) {
+            errors.push(same_origin(&other.origin, &named.origin));
+        }
         if let Some(listener) = own_listener(settings, named) {
             let reason = format!("our own listener {listener}: requests would go round in a circle");
             let error = ConfigError::new(named.origin.qualified("uri"), &named.origin.source("uri"), reason);
-            errors.push(error.maybe_value(named.origin.values.uri.as_ref().map(|origin| origin.show())));
+            errors.push(error.maybe_value(uri.as_ref().map(|origin| origin.show())));
         }
     }
     forward(settings, errors)
@@ -70,6 +76,16 @@ fn contradiction<T: Table>(section: &Section<T>, large: &Side, small: &Side) -> 
     ConfigError::new(section.qualified(told.key), &section.source(told.key), reason)
         .value(show_duration(told.value))
         .allowed(format!("at {limit} {}", show_duration(told.allowed)))
+}
+
+/// Two upstreams are one origin: which of them forwarding means would be open, and NSTART would count twice.
+fn same_origin(one: &Section<NamedOrigin>, other: &Section<NamedOrigin>) -> ConfigError {
+    let is_later = other.source("uri") >= one.source("uri");
+    let (told, first) = if is_later { (other, one) } else { (one, other) };
+    let reason = format!("the same origin as {} ({})", first.qualified("uri"), first.source("uri"));
+    ConfigError::new(told.qualified("uri"), &told.source("uri"), reason)
+        .maybe_value(told.values.uri.as_ref().map(Value::show))
+        .hint("several routes may lead to one upstream; what is learned of an origin, and NSTART, is kept for each upstream")
 }
 
 /// Whether two listeners want the same datagrams; `[::]` takes IPv4 too.

@@ -231,6 +231,14 @@ const MISTAKES: &[Mistake] = &[
         ],
     ),
     in_file(
+        "the same origin twice",
+        "[[upstreams]]\nname = \"a\"\nuri = \"coap://a\"\n[[upstreams]]\nname = \"b\"\nuri = \"coap://A:5683\"\n",
+        &[
+            "coapway.toml:6:7: upstreams.b.uri = coap://a:5683",
+            "the same origin as upstreams.a.uri (coapway.toml:3)",
+        ],
+    ),
+    in_file(
         "open proxy",
         "[[listen]]\nuri = \"coap://0.0.0.0\"\n[forward]\nenabled = true\n",
         &[

@@ -291,6 +291,28 @@ fn places_that_lead_nowhere() {
 }
 
 #[test]
+fn an_origin_is_one_upstream() {
+    let twice = "[[upstreams]]\nname = \"a\"\nuri = \"coap://boiler\"\n\
+                 [[upstreams]]\nname = \"b\"\nuri = \"coap://BOILER:5683\"\n";
+    check(
+        twice,
+        "1 error in the configuration\n\n\
+         coapway.toml:6:7: upstreams.b.uri = coap://boiler:5683\n    \
+             the same origin as upstreams.a.uri (coapway.toml:3)\n    \
+             hint: several routes may lead to one upstream; what is learned of an origin, and NSTART, is kept for \
+             each upstream",
+    );
+    loaded(twice, &[], &set(&["upstreams.b.uri=coap://boiler:5684"]));
+    let one = "[[upstreams]]\nname = \"a\"\nuri = \"coap://boiler\"\n";
+    let reverse = Overrides { reverse: Some("coap://boiler".to_owned()), ..Overrides::default() };
+    let errors = refused(one, &[], &reverse);
+    assert!(
+        errors.contains("command line: --reverse coap://boiler:5683\n    the same origin as upstreams.a.uri (coapway.toml:3)"),
+        "{errors}"
+    );
+}
+
+#[test]
 fn all_that_is_wrong_is_told_at_once() {
     let file =
         "workers = 0\n[upstream]\nmax_retransmit = 11\nmax_wait = \"forever\"\n[log]\nlevel = \"inf\"\n";
