@@ -54,6 +54,11 @@ const MISTAKES: &[Mistake] = &[
         &["coapway.toml:2:2: upstraem", "unknown key", "did you mean upstream?"],
     ),
     in_file(
+        "table that is inside of another",
+        "[retry]\nmax_attempts = 2\n",
+        &["coapway.toml:1:2: retry", "unknown key", "did you mean upstream.retry?"],
+    ),
+    in_file(
         "key of another table",
         "[downstream]\nqueue = 3\n",
         &["coapway.toml:2:9: downstream.queue = 3", "unknown key", "did you mean upstream.queue?"],

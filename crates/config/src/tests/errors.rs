@@ -313,6 +313,28 @@ fn an_origin_is_one_upstream() {
 }
 
 #[test]
+fn a_table_that_is_inside_of_another() {
+    for (file, place, meant) in [
+        ("[retry]\nmax_attempts = 2\n", "1:2: retry", "upstream.retry"),
+        ("[rto]\n", "1:2: rto", "upstream.rto"),
+        ("[budget]\nratio = 0.2\n", "1:2: budget", "upstream.retry.budget"),
+        ("[upstream.budget]\n", "1:11: upstream.budget", "upstream.retry.budget"),
+        ("[downstream.rto]\ncap = \"1s\"\n", "1:13: downstream.rto", "upstream.rto"),
+        ("[upstream.retyr]\n", "1:11: upstream.retyr", "upstream.retry"),
+        (
+            "[[upstreams]]\nname = \"a\"\nuri = \"coap://a\"\n[upstreams.budget]\n",
+            "4:12: upstreams.budget",
+            "upstreams.retry.budget",
+        ),
+    ] {
+        let expected = format!(
+            "1 error in the configuration\n\ncoapway.toml:{place}\n    unknown key\n    hint: did you mean {meant}?"
+        );
+        check(file, &expected);
+    }
+}
+
+#[test]
 fn all_that_is_wrong_is_told_at_once() {
     let file =
         "workers = 0\n[upstream]\nmax_retransmit = 11\nmax_wait = \"forever\"\n[log]\nlevel = \"inf\"\n";
