@@ -126,3 +126,6 @@ impl Relay {
         self.fetches.expire(now)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -222,3 +222,24 @@ fn forwarding_is_off_by_default() {
         assert_eq!(target(&closed, text), Err(Refusal::TARGET), "{text}");
     }
 }
+
+#[test]
+fn port_0_of_a_name_is_no_target() {
+    let nowhere = Authority { host: Host::Name("boiler".into()), port: 0 };
+    let mut parameters = listed(&[]);
+    parameters.upstreams.push(Upstream { name: "a".into(), authority: Some(nowhere.clone()) });
+    for parameters in [parameters, listed(&["boiler"]), open()] {
+        assert_eq!(admit_target(&parameters, &nowhere), Err(Refusal::TARGET));
+    }
+}
+
+#[test]
+fn a_suffix_covers_only_names_that_end_in_it_and_begin_before_it() {
+    let parameters = listed(&["*.plant.example"]);
+    let reached =
+        |name: &str| admit_target(&parameters, &Authority { host: Host::Name(name.into()), port: 5683 });
+    assert!(reached("a.plant.example").is_ok());
+    for name in ["a.plant.example.org", "a.b.another.example", ".plant.example", "plant.example"] {
+        assert_eq!(reached(name), Err(Refusal::TARGET), "{name}");
+    }
+}
