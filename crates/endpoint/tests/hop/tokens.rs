@@ -138,3 +138,19 @@ fn longer_tokens_get_bad_request_and_go_nowhere() {
         assert!(hop.wait(at(100_000)).is_empty());
     }
 }
+
+#[test]
+fn what_is_kept_is_counted() {
+    let mut hop = Hop::new();
+    let kept = |hop: &Hop| (hop.endpoint.preserved_tokens(), hop.endpoint.peers(), hop.endpoint.remembered());
+    assert_eq!(kept(&hop), (0, 0, 0));
+    for token in [b"abcd", b"efgh", b"ijkl"] {
+        ask(&mut hop, token);
+    }
+    assert_eq!(kept(&hop), (3, 1, 0));
+    for (message_id, peer) in [(1, PEER), (2, PEER), (1, OTHER)] {
+        hop.receive_from(peer, &request(NON, message_id, b"\xA1"));
+    }
+    assert_eq!(kept(&hop), (3, 1, 3), "no Message ID of ours was needed towards the other");
+    assert_eq!((hop.endpoint.pending_requests(), hop.endpoint.outstanding()), (3, 3));
+}

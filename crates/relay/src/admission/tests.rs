@@ -110,6 +110,7 @@ fn a_catch_all_does_not_open_this_host_or_this_link() {
         assert_eq!(target(&everything, text), Err(Refusal::TARGET), "{text}");
     }
     assert!(target(&everything, "192.0.2.1").is_ok() && target(&everything, "[2001:db8::1]").is_ok());
+    assert_eq!(target(&listed(&["::/96"]), "[::]:7000"), Err(Refusal::TARGET), "no address of one host");
     let exact = listed(&["127.0.0.0/8", "::1", "169.254.0.0/16", "fe80::/10", "0.0.0.0", "10.9.9.9"]);
     for text in addresses {
         assert!(target(&exact, text).is_ok(), "{text}");
