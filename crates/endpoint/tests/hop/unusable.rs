@@ -2,9 +2,9 @@
 //! (RFC 7252 §3, §4.2, §4.3, §5.3.2).
 
 use coapway_endpoint::Counters;
-use coapway_message::{Code, Content, MessageType, datagram};
+use coapway_message::{Code, Content, Failure, MessageType, datagram};
 
-use crate::hop::{Got, Hop, OTHER, RESPONSE, bytes, empty_ack, ids};
+use crate::hop::{Got, Hop, OTHER, RESPONSE, bytes, empty_ack, failure, ids};
 
 const CON: MessageType = MessageType::Confirmable;
 const NON: MessageType = MessageType::NonConfirmable;
@@ -101,7 +101,34 @@ fn responses_to_nothing_are_unmatched_and_rejected_where_they_are_confirmable() 
 #[test]
 fn a_ping_is_rejected_and_an_empty_message_that_is_none_is_not_answered() {
     check(&datagram::empty(CON, 3), Counters::default(), true);
-    let mut hop = Hop::new();
-    hop.receive(&datagram::empty(NON, 3));
-    assert!(hop.sent().is_empty() && hop.events().is_empty());
+    check(&datagram::empty(NON, 3), Counters { malformed: 1, ..Counters::default() }, false);
+}
+
+#[test]
+fn what_comes_in_place_of_a_response_ends_its_exchange() {
+    let reserved = |message_type, message_id, token: &[u8]| {
+        bytes(message_type, message_id, token, &Content::bare(Code(0xE0)))
+    };
+    let broken = |message_type, message_id, token: &[u8]| {
+        [&bytes(message_type, message_id, token, &RESPONSE)[..], &[0xFF]].concat()
+    };
+    for unusable in [&reserved as &dyn Fn(_, _, &[u8]) -> Vec<u8>, &broken] {
+        for message_type in [CON, NON, ACK] {
+            let mut hop = Hop::new();
+            let (_, sent) = hop.request(true);
+            let (message_id, token) = ids(&sent);
+            let other_id = message_id.wrapping_add(7);
+            hop.receive(&unusable(ACK, other_id, &token));
+            hop.receive(&unusable(message_type, message_id, b"\xA1"));
+            assert_eq!(failure(&hop.events()), None, "it belongs to another");
+            hop.receive(&unusable(
+                message_type,
+                if message_type == ACK { message_id } else { other_id },
+                &token,
+            ));
+            let events = hop.events();
+            assert!(matches!(failure(&events), Some((Failure::Unusable, _))), "{events:?}");
+            assert_eq!(hop.endpoint.outstanding(), 0);
+        }
+    }
 }
