@@ -488,6 +488,7 @@ mod tests {
     #[test]
     fn an_entry_takes_112_bytes() {
         assert_eq!(size_of::<Entry>(), 112);
+        assert_eq!(ENTRY_BYTES, 112 + 12, "and its places in table and queue");
     }
 
     #[test]
@@ -525,6 +526,9 @@ mod tests {
                 let replies = || memory.entries.iter().filter_map(|entry| entry.reply.as_ref());
                 let bytes: usize = replies().map(|reply| ENTRY_BYTES + stored(reply)).sum();
                 assert_eq!((replies().count(), bytes), (memory.len(), memory.bytes));
+                let kept = memory.entries.iter().filter(|entry| entry.class == Class::Kept);
+                let kept = kept.filter_map(|entry| entry.reply.as_ref());
+                assert_eq!(kept.map(|reply| ENTRY_BYTES + stored(reply)).sum::<usize>(), memory.kept);
             }
             assert!(open > 0 && memory.len() <= 60);
         }
