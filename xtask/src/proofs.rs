@@ -12,6 +12,8 @@ use crate::source::test_functions;
 #[derive(Debug, Default)]
 pub(crate) struct Proofs {
     names: BTreeSet<String>,
+    /// Tests that the test runner passes over.
+    ignored: BTreeSet<String>,
 }
 
 impl Proofs {
@@ -42,6 +44,11 @@ impl Proofs {
         self.names.contains(name)
     }
 
+    /// Whether there is a test of this name that shows nothing, since nobody runs it.
+    pub(crate) fn is_ignored(&self, name: &str) -> bool {
+        self.ignored.contains(name)
+    }
+
     /// The one that a wrong name most likely means: the same last part elsewhere.
     pub(crate) fn similar(&self, name: &str) -> Option<&str> {
         let last = |name: &str| name.rsplit([':', '/']).next().map(str::to_owned);
@@ -53,7 +60,10 @@ impl Proofs {
         let Some(file) = file.strip_suffix(".rs") else { return };
         let file = (!["lib", "main", "mod"].contains(&file)).then_some(file);
         let modules: String = folders.iter().copied().chain(file).map(|name| format!("{name}::")).collect();
-        self.names.extend(test_functions(text).into_iter().map(|name| format!("{package}{modules}{name}")));
+        for test in test_functions(text) {
+            let names = if test.is_ignored { &mut self.ignored } else { &mut self.names };
+            names.insert(format!("{package}{modules}{}", test.name));
+        }
     }
 }
 
@@ -93,6 +103,8 @@ mod tests {
             assert!(proofs.contains(name), "{name} of {proofs:?}");
         }
         assert!(!proofs.contains("scenarios/pong"));
+        proofs.add("crates/relay/src/hints.rs", "#[test] #[ignore] fn t() {}");
+        assert!(!proofs.contains("relay::hints::t") && proofs.is_ignored("relay::hints::t"));
         assert_eq!(proofs.similar("relay::ping"), Some("scenarios/ping"));
     }
 }

@@ -50,7 +50,7 @@ pub(crate) struct Citation {
 /// What is wrong with the table.
 ///
 /// It holds every requirement of its areas once, and of other areas those that are cited; what holds names a
-/// test, every test named is there, and nothing is cited that the table does not have.
+/// test, every test named is there and run, and nothing is cited that the table does not have.
 pub(crate) fn check(table: &str, proofs: &Proofs, citations: &[Citation]) -> Vec<String> {
     let mut findings = Vec::new();
     let mut rows: BTreeMap<&str, usize> = BTreeMap::new();
@@ -117,6 +117,9 @@ fn number_in(area: &str, id: &str) -> Option<u8> {
 fn missing(place: &str, test: &str, proofs: &Proofs) -> Option<String> {
     if proofs.contains(test) {
         return None;
+    }
+    if proofs.is_ignored(test) {
+        return Some(format!("{place}: {test} is ignored, and shows nothing"));
     }
     let hint = proofs.similar(test).map(|name| format!("; is it {name}?")).unwrap_or_default();
     Some(format!("{place}: there is no test {test}{hint}"))

@@ -1,11 +1,13 @@
 //! What no key can be judged by alone: values that contradict each other.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use coapway_relay::Forward;
 
 use crate::error::ConfigError;
-use crate::section::{Section, Table, Value as _};
+use crate::schema::places::NamedOrigin;
+use crate::section::{Section, Table, Value};
 use crate::sets::upstream_sets;
 use crate::settings::{NamedUpstream, Settings};
 use crate::source::Source;
@@ -15,21 +17,21 @@ use crate::units::show_duration;
 pub(crate) fn check(settings: &Settings, errors: &mut Vec<ConfigError>) -> Forward {
     let values = &settings.downstream.values;
     if values.early_ack_after * 2 > values.client_ack_timeout {
+        let (early, clients) = (values.early_ack_after, values.client_ack_timeout);
+        let large = Side { key: "early_ack_after", value: early, allowed: clients / 2 };
+        let small = Side { key: "client_ack_timeout", value: clients, allowed: early * 2 };
         errors.push(
-            contradiction(&settings.downstream, ["early_ack_after", "client_ack_timeout"])
-                .value(show_duration(values.early_ack_after))
-                .allowed(format!("at most {}", show_duration(values.client_ack_timeout / 2)))
-                .hint("half of client_ack_timeout: later, clients repeat themselves before they hear of us"),
+            contradiction(&settings.downstream, &large, &small).hint(
+                "later than half of client_ack_timeout clients repeat themselves before they hear of us",
+            ),
         );
     }
     for set in upstream_sets(settings) {
         let rto = set.set().rto;
         if rto.floor > rto.cap {
-            errors.push(
-                contradiction(set.section, ["rto.floor", "rto.cap"])
-                    .value(show_duration(rto.floor))
-                    .allowed(format!("at most {}", show_duration(rto.cap))),
-            );
+            let large = Side { key: "rto.floor", value: rto.floor, allowed: rto.cap };
+            let small = Side { key: "rto.cap", value: rto.cap, allowed: rto.floor };
+            errors.push(contradiction(set.section, &large, &small));
         }
     }
     for (index, (listener, source)) in settings.listen.iter().enumerate() {
@@ -40,22 +42,50 @@ pub(crate) fn check(settings: &Settings, errors: &mut Vec<ConfigError>) -> Forwa
             errors.push(ConfigError::new("listen".to_owned(), source, reason).value(listener.show()));
         }
     }
-    for named in &settings.upstreams {
+    for (index, named) in settings.upstreams.iter().enumerate() {
+        let uri = &named.origin.values.uri;
+        let same = |other: &&NamedUpstream| uri.is_some() && other.origin.values.uri == *uri;
+        if let Some(other) = settings.upstreams[..index].iter().find(same) {
+            errors.push(same_origin(&other.origin, &named.origin));
+        }
         if let Some(listener) = own_listener(settings, named) {
             let reason = format!("our own listener {listener}: requests would go round in a circle");
             let error = ConfigError::new(named.origin.qualified("uri"), &named.origin.source("uri"), reason);
-            errors.push(error.maybe_value(named.origin.values.uri.as_ref().map(|origin| origin.show())));
+            errors.push(error.maybe_value(uri.as_ref().map(|origin| origin.show())));
         }
     }
     forward(settings, errors)
 }
 
-/// The first of two keys is too large for the other; it is told where the stronger of both was
-/// written.
-fn contradiction<T: Table>(section: &Section<T>, [key, other]: [&str; 2]) -> ConfigError {
-    let source = section.source(key).max(section.source(other));
-    let reason = format!("too large for {}", section.qualified(other));
-    ConfigError::new(section.qualified(key), &source, reason)
+/// One of two values that contradict each other.
+struct Side {
+    key: &'static str,
+    value: Duration,
+    /// How far it may go beside the other as that is.
+    allowed: Duration,
+}
+
+/// One key is too large for another. Told is the one that was given, or the one that was given last: it is what
+/// somebody just wrote, and a default nobody wrote.
+fn contradiction<T: Table>(section: &Section<T>, large: &Side, small: &Side) -> ConfigError {
+    let told_is_large = section.source(large.key) >= section.source(small.key);
+    let (told, other) = if told_is_large { (large, small) } else { (small, large) };
+    let (too, limit) = if told_is_large { ("large", "most") } else { ("small", "least") };
+    let (key, value) = (section.qualified(other.key), show_duration(other.value));
+    let reason = format!("too {too} for {key} = {value} ({})", section.source(other.key));
+    ConfigError::new(section.qualified(told.key), &section.source(told.key), reason)
+        .value(show_duration(told.value))
+        .allowed(format!("at {limit} {}", show_duration(told.allowed)))
+}
+
+/// Two upstreams are one origin: which of them forwarding means would be open, and NSTART would count twice.
+fn same_origin(one: &Section<NamedOrigin>, other: &Section<NamedOrigin>) -> ConfigError {
+    let is_later = other.source("uri") >= one.source("uri");
+    let (told, first) = if is_later { (other, one) } else { (one, other) };
+    let reason = format!("the same origin as {} ({})", first.qualified("uri"), first.source("uri"));
+    ConfigError::new(told.qualified("uri"), &told.source("uri"), reason)
+        .maybe_value(told.values.uri.as_ref().map(Value::show))
+        .hint("several routes may lead to one upstream; what is learned of an origin, and NSTART, is kept for each upstream")
 }
 
 /// Whether two listeners want the same datagrams; `[::]` takes IPv4 too.

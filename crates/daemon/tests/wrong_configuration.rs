@@ -54,6 +54,11 @@ const MISTAKES: &[Mistake] = &[
         &["coapway.toml:2:2: upstraem", "unknown key", "did you mean upstream?"],
     ),
     in_file(
+        "table that is inside of another",
+        "[retry]\nmax_attempts = 2\n",
+        &["coapway.toml:1:2: retry", "unknown key", "did you mean upstream.retry?"],
+    ),
+    in_file(
         "key of another table",
         "[downstream]\nqueue = 3\n",
         &["coapway.toml:2:9: downstream.queue = 3", "unknown key", "did you mean upstream.queue?"],
@@ -225,9 +230,17 @@ const MISTAKES: &[Mistake] = &[
         "two keys against each other",
         "[downstream]\nclient_ack_timeout = \"800ms\"\n",
         &[
-            "coapway.toml:2:22: downstream.early_ack_after = 500ms",
-            "allowed: at most 400ms",
-            "client_ack_timeout",
+            "coapway.toml:2:22: downstream.client_ack_timeout = 800ms",
+            "too small for downstream.early_ack_after = 500ms (default)",
+            "allowed: at least 1s",
+        ],
+    ),
+    in_file(
+        "the same origin twice",
+        "[[upstreams]]\nname = \"a\"\nuri = \"coap://a\"\n[[upstreams]]\nname = \"b\"\nuri = \"coap://A:5683\"\n",
+        &[
+            "coapway.toml:6:7: upstreams.b.uri = coap://a:5683",
+            "the same origin as upstreams.a.uri (coapway.toml:3)",
         ],
     ),
     in_file(

@@ -105,4 +105,25 @@ mod tests {
         assert_eq!(Evidence::after(Failure::TimedOut, 1, false), Evidence::OutcomeUnknown);
         assert_eq!(Evidence::after(Failure::Unusable, 1, false), Evidence::OutcomeUnknown);
     }
+
+    #[test]
+    fn operators_and_clients_read_these_words() {
+        let failures = [
+            (Failure::TimedOut, "timeout"),
+            (Failure::Reset, "reset"),
+            (Failure::Unreachable, "unreachable"),
+            (Failure::NotFound, "not-found"),
+            (Failure::Unusable, "unusable"),
+            (Failure::Overloaded, "overloaded"),
+            (Failure::TooLarge, "too-large"),
+        ];
+        assert!(failures.iter().all(|(failure, word)| failure.name() == *word));
+        let evidence = [
+            (Evidence::NotSent, "not-sent"),
+            (Evidence::NotExecuted, "not-executed"),
+            (Evidence::OutcomeUnknown, "outcome-unknown"),
+        ];
+        assert!(evidence.iter().all(|(evidence, word)| evidence.name() == *word));
+        assert_eq!(ExchangeId { slot: 7, generation: 3 }.to_string(), "7.3");
+    }
 }

@@ -164,4 +164,11 @@ mod tests {
         assert_eq!(OptionNumber::from_name("uri-path"), Some(OptionNumber::URI_PATH));
         assert_eq!(OptionNumber::from_name("nope"), None);
     }
+
+    #[test]
+    fn people_read_a_name_where_there_is_one() {
+        let (known, unknown) = (OptionNumber::URI_PATH, OptionNumber(65001));
+        assert_eq!((known.to_string(), unknown.to_string()), ("Uri-Path".into(), "65001".into()));
+        assert_eq!((format!("{known:?}"), format!("{unknown:?}")), ("11".into(), "65001".into()));
+    }
 }

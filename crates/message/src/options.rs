@@ -273,6 +273,23 @@ mod tests {
         assert_eq!(minimal_uint(256, &mut buffer), [1, 0]);
     }
 
+    #[test]
+    fn a_uint_is_found_by_its_number() {
+        let mut buffer = Vec::new();
+        let mut writer = OptionsWriter::new(&mut buffer);
+        writer.push_uint(OptionNumber::CONTENT_FORMAT, 0);
+        writer.push_uint(OptionNumber::MAX_AGE, 300);
+        writer.push(OptionNumber::SIZE2, &[1; 5]);
+        let options = writer.finish();
+        let value = |number| options.uint(number);
+        assert_eq!(
+            (value(OptionNumber::CONTENT_FORMAT), value(OptionNumber::MAX_AGE), value(OptionNumber::SIZE2)),
+            (Some(0), Some(300), None)
+        );
+        assert_eq!(value(OptionNumber::ACCEPT), None);
+        assert!(!options.is_empty() && Options::NONE.is_empty());
+    }
+
     proptest! {
         #[test]
         fn lists_survive_a_round_trip(

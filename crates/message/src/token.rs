@@ -34,3 +34,15 @@ impl fmt::Display for Token {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_reads_as_hexadecimal() {
+        let token = Token::new(&[0x0A, 0xFF, 0]);
+        assert_eq!((token.to_string(), format!("{token:?}")), ("0aff00".into(), "0aff00".into()));
+        assert_eq!(Token::default().to_string(), "");
+    }
+}

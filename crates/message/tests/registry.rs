@@ -64,11 +64,13 @@ fn lengths_and_repetition_are_those_of_the_definitions() {
     for (number, shortest, longest, repeatable) in definitions {
         let option = OptionNumber(number);
         assert!((0..1500).all(|n| option.allows_length(n) == (shortest..=longest).contains(&n)), "{option}");
+        assert_eq!(option.longest().map(usize::from), Some(longest), "{option}");
         assert_eq!(option.is_repeatable(), repeatable, "{option}");
     }
     // Nothing is known of the others, so everything is allowed.
     for number in [0, 2, 13, 19, 21, 31, 235, 239, 65_000] {
         assert!(OptionNumber(number).allows_length(1500) && OptionNumber(number).is_repeatable());
+        assert_eq!(OptionNumber(number).longest(), None);
     }
 }
 

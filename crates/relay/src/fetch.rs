@@ -167,12 +167,13 @@ fn is_under_way(places: &[Place], id: FetchId) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::time::Duration;
 
     use super::*;
 
-    fn fetch(seconds: u64) -> Fetch {
+    /// One whose deadline is so many seconds after the start.
+    pub(crate) fn fetch(seconds: u64) -> Fetch {
         Fetch {
             request: ExchangeId { slot: 0, generation: 0 },
             client: ([127, 0, 0, 1], 1).into(),

@@ -75,9 +75,6 @@ struct Hint {
 }
 
 impl Hints {
-    /// How many hints are usually kept.
-    pub const MOST: usize = 4096;
-
     /// No hints yet, and at most `most` later.
     pub fn new(hasher: RandomState, most: usize) -> Self {
         Self {

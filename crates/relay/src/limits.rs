@@ -58,9 +58,6 @@ pub struct ClientLimits {
 }
 
 impl ClientLimits {
-    /// How many clients are usually told apart.
-    pub const MOST: usize = 1 << 16;
-
     /// Limits for clients that may make `rate` requests a second each, and two seconds' worth at once;
     /// 0 for any number. At most `most` clients are told apart.
     pub fn new(rate: u32, hasher: RandomState, most: usize) -> Self {

@@ -236,5 +236,7 @@ mod tests {
         {
             assert_eq!(text.parse::<TargetPattern>(), Err(PatternError::Hosts), "{text}");
         }
+        let without_brackets = "2001:db8:1:2:3:4:5:6:5683".parse::<TargetPattern>();
+        assert_eq!(without_brackets, Err(PatternError::Hosts));
     }
 }

@@ -172,3 +172,6 @@ enum Earlier {
     /// Its number now.
     At(usize),
 }
+
+#[cfg(test)]
+mod tests;

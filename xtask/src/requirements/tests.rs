@@ -12,7 +12,7 @@ fn table() -> String {
 fn findings(table: &str, citations: &[Citation]) -> Vec<String> {
     let mut proofs = Proofs::default();
     proofs.add("crates/sim/scenarios/ping.scenario", "");
-    proofs.add("crates/relay/src/route/tests.rs", "#[test] fn chooses() {}");
+    proofs.add("crates/relay/src/route/tests.rs", "#[test] fn chooses() {} #[test] #[ignore] fn waits() {}");
     check(table, &proofs, citations)
 }
 
@@ -53,6 +53,16 @@ fn every_test_named_must_be_there() {
     assert_eq!(findings.len(), 1);
     assert!(
         findings[0].ends_with("no test relay::chooses; is it relay::route::tests::chooses?"),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn an_ignored_test_shows_nothing() {
+    let findings = findings(&with("holds | `relay::route::tests::waits`"), &[]);
+    assert_eq!(findings.len(), 1);
+    assert!(
+        findings[0].ends_with("relay::route::tests::waits is ignored, and shows nothing"),
         "{findings:?}"
     );
 }

@@ -3,8 +3,17 @@
 use super::blank::without_comments_and_texts;
 use super::is_word;
 
-/// Every function under `#[test]` or an attribute that ends in `::test`, behind the modules written out around it.
-pub(crate) fn test_functions(source: &str) -> Vec<String> {
+/// A test of a source file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TestFunction {
+    /// Behind the modules written out around it.
+    pub(crate) name: String,
+    /// Whether the test runner passes it over, always or in some configuration.
+    pub(crate) is_ignored: bool,
+}
+
+/// Every function under `#[test]` or an attribute that ends in `::test`.
+pub(crate) fn test_functions(source: &str) -> Vec<TestFunction> {
     let code = without_comments_and_texts(source);
     let mut reader = Reader::default();
     for word in tokens(&code) {
@@ -21,12 +30,15 @@ struct Reader<'c> {
     /// A module's name was read, and its brace or semicolon comes next.
     module: Option<&'c str>,
     is_test: bool,
+    is_ignored: bool,
     before: &'c str,
-    found: Vec<String>,
+    found: Vec<TestFunction>,
 }
 
 impl<'c> Reader<'c> {
     fn take(&mut self, token: &'c str) {
+        // Attributes of a function follow the end of whatever stands before it.
+        self.is_ignored &= !matches!(token, "{" | "}" | ";");
         match (self.before, token) {
             (_, "{") => {
                 self.depth += 1;
@@ -40,10 +52,12 @@ impl<'c> Reader<'c> {
             }
             (_, ";") => self.module = None,
             ("[" | ":", "test") => self.is_test = true,
+            ("[" | ",", "ignore") => self.is_ignored = true,
             ("mod", name) => self.module = Some(name),
             ("fn", name) if std::mem::take(&mut self.is_test) => {
                 let modules = self.modules.iter().map(|(_, name)| *name);
-                self.found.push(modules.chain([name]).collect::<Vec<_>>().join("::"));
+                let name = modules.chain([name]).collect::<Vec<_>>().join("::");
+                self.found.push(TestFunction { name, is_ignored: self.is_ignored });
             }
             _ => {}
         }
@@ -85,7 +99,28 @@ mod tests {
             #[test]
             fn last() {}";
         let expected = ["at_the_top", "inner::one", "inner::deeper::two", "inner::three", "last"];
-        assert_eq!(test_functions(source), expected);
+        assert_eq!(names(source, false), expected);
+        assert_eq!(names(source, true), [""; 0]);
+    }
+
+    #[test]
+    fn knows_which_are_ignored() {
+        let source = "
+            fn not_one() { g([ignore, 1]); }
+            #[test] fn runs() { f(x, ignore) }
+            #[test] #[ignore] fn one() {}
+            #[ignore = \"takes an hour\"]
+            #[test]
+            fn two() {}
+            #[test] #[cfg_attr(miri, ignore)] fn three() {}
+            #[test] fn ignore() {}";
+        assert_eq!(names(source, true), ["one", "two", "three"]);
+        assert_eq!(names(source, false), ["runs", "ignore"]);
+    }
+
+    fn names(source: &str, ignored: bool) -> Vec<String> {
+        let found = test_functions(source).into_iter().filter(|test| test.is_ignored == ignored);
+        found.map(|test| test.name).collect()
     }
 
     #[test]

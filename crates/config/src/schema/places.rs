@@ -136,7 +136,7 @@ impl Table for NamedOrigin {
         Key {
             name: "uri",
             field: Field::Value("coap://HOST or coap://HOST:PORT", |t| &mut t.uri),
-            doc: "Where it is: a name or an address; the port is 5683 when it is left out.",
+            doc: "Where it is: a name or an address; the port is 5683 when it is left out. No two have the same.",
             why: "this version speaks to UDP addresses and names",
         },
     ];

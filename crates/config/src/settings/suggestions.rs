@@ -21,7 +21,9 @@ impl Settings {
         // A table is meant where a table was written, not where a key of one was.
         let tables = self.sections().map(|section| section.name().to_owned());
         let is_key = |candidate: &&str| table.is_empty() || !tables.iter().any(|table| table == candidate);
-        let candidates = known.iter().map(String::as_str).filter(is_key).chain(arrays);
+        let inside = if error.value.is_none() { inside(&known) } else { Vec::new() };
+        let candidates =
+            known.iter().map(String::as_str).filter(is_key).chain(arrays).chain(inside.iter().copied());
         let hint = if table == "listen" && known.contains(&error.key) {
             format!("{} is a list of URIs outside of the file", source.spell("listen"))
         } else if known.contains(&error.key) {
@@ -30,8 +32,10 @@ impl Settings {
             format!("did you mean {}?", source.spell(key))
         } else if error.key.split('.').any(|part| LATER.contains(&part)) {
             "not in this version".to_owned()
-        } else if let Some(key) = known.iter().find(|key| key.rsplit('.').next() == Some(name)) {
+        } else if let Some(key) = known.iter().find(|key| last(key) == name) {
             format!("did you mean {}?", source.spell(key))
+        } else if let Some(meant) = of_name(&inside, table, name) {
+            format!("did you mean {}?", source.spell(meant))
         } else {
             format!("known here: {}", self.keys_of(table))
         };
@@ -81,4 +85,20 @@ impl Settings {
         keys.dedup();
         keys.join(", ")
     }
+}
+
+/// The tables inside of tables.
+fn inside(keys: &[String]) -> Vec<&str> {
+    let tables = keys.iter().flat_map(|key| key.match_indices('.').map(|(end, _)| &key[..end]));
+    tables.filter(|table| table.contains('.')).collect()
+}
+
+/// The table that is called `name`, rather one inside of `table`.
+fn of_name<'k>(inside: &[&'k str], table: &str, name: &str) -> Option<&'k str> {
+    let named = inside.iter().copied().filter(|inside| last(inside) == name);
+    named.min_by_key(|inside| !inside.strip_prefix(table).is_some_and(|rest| rest.starts_with('.')))
+}
+
+fn last(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
 }

@@ -110,6 +110,7 @@ mod tests {
     #[test]
     fn the_numbers_do_not_run_over() {
         let mut account = Account::unverified(usize::MAX);
+        assert!(account.spend(3_000_000_000));
         for _ in 0..10 {
             account.receive(usize::MAX);
             account.spend(u32::MAX as usize / 2);

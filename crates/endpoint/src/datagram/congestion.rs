@@ -216,6 +216,59 @@ mod tests {
         assert_eq!(window.size(), 5);
     }
 
+    /// A window of 40, whose last 80 exchanges count: so many of them needed copies, and all before did.
+    fn after_losses(lost: usize) -> Window {
+        let mut window = grown(40);
+        for copies in
+            [2; 48].into_iter().chain([2; 80].into_iter().take(lost)).chain([1; 80].into_iter().skip(lost))
+        {
+            window.acknowledged(copies, 100, false);
+        }
+        window.arrived(at(11));
+        window.timed_out(&loss(10), at(12));
+        window
+    }
+
+    #[test]
+    fn twice_the_window_of_exchanges_says_whether_most_were_lost() {
+        assert_eq!(after_losses(40).size(), 40, "half is not most");
+        assert_eq!(after_losses(41).size(), 20);
+        let mut clean = grown(64);
+        for _ in 0..128 {
+            clean.acknowledged(1, 100, false);
+        }
+        clean.arrived(at(11));
+        clean.timed_out(&loss(10), at(12));
+        assert_eq!(clean.size(), 64, "an exchange of one copy lost none");
+    }
+
+    #[test]
+    fn twice_the_shortest_round_trip_is_not_swollen() {
+        let mut window = grown(64);
+        window.arrived(at(11));
+        let twice = Loss { round_trip: Some(Duration::from_millis(180)), ..loss(10) };
+        window.timed_out(&twice, at(12));
+        assert_eq!(window.size(), 64);
+    }
+
+    #[test]
+    fn a_timeout_after_a_cut_it_may_be_cut_again() {
+        let mut window = grown(64);
+        for (second, size) in [(12, 32), (13, 32), (14, 16)] {
+            window.timed_out(&loss(10), at(second));
+            assert_eq!(window.size(), size, "at {second} s");
+        }
+    }
+
+    #[test]
+    fn a_changed_setting_holds_at_once() {
+        let mut window = grown(64);
+        for (nstart, size) in [(Nstart::Fixed(3), 3), (Nstart::Auto { max: 10 }, 10), (AUTO, 64)] {
+            window.set_nstart(nstart);
+            assert_eq!(window.size(), size);
+        }
+    }
+
     #[test]
     fn a_number_fixes_it() {
         let mut window = Window::new(Nstart::Fixed(3));

@@ -173,9 +173,11 @@ mod tests {
             ..peer(1)
         };
         for stranger in 0..EndpointParameters::MOST_PEERS as u32 {
+            assert!(ids.is_available(&number(stranger), Instant::ZERO));
             assert!(ids.take_for_response(number(stranger), LIFETIME, Instant::ZERO).is_some());
         }
         let newcomer = number(EndpointParameters::MOST_PEERS as u32);
+        assert!(!ids.is_available(&newcomer, Instant::ZERO));
         assert_eq!(ids.take(newcomer, LIFETIME, Instant::ZERO), None);
         assert!(ids.take_for_response(newcomer, LIFETIME, Instant::ZERO).is_some());
         assert_eq!(

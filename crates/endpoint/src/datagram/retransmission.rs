@@ -182,6 +182,18 @@ mod tests {
     }
 
     #[test]
+    fn jitter_stays_inside_a_random_factor_that_is_smaller() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let schedule = Schedule { random_factor: 1.05, ..schedule(4, 0) };
+        let first = schedule.timeout;
+        for _ in 0..1000 {
+            assert_eq!(schedule.first_wait(&mut random), first, "nothing is left of it for the first wait");
+            let third = schedule.wait(first, 3, &mut random);
+            assert!((first * 4..=first.mul_f64(4.200_001)).contains(&third), "{third:?}");
+        }
+    }
+
+    #[test]
     fn without_jitter_the_first_wait_covers_the_whole_range() {
         let mut random = fastrand::Rng::with_seed(7);
         let schedule = Schedule { jitter: 0.0, ..schedule(4, 0) };
@@ -202,5 +214,46 @@ mod tests {
             assert!(gaps.is_sorted(), "{gaps:?}");
         }
         assert_eq!(schedule(1, 30).offset(first, 1), first);
+    }
+
+    #[test]
+    fn the_last_two_copies_are_moved_and_what_follows_keeps_its_distance() {
+        for (max_retransmit, stretch, offsets) in [
+            (4, 0, [0.0, 1.0, 3.0, 7.0, 15.0, 31.0]),
+            (1, 30, [0.0, 1.0, 3.0, 7.0, 15.0, 31.0]),
+            (2, 30, [0.0, 1.0, 30.0, 59.0, 59.0, 59.0]),
+            (3, 30, [0.0, 1.0, 5.477, 30.0, 54.523, 54.523]),
+            (4, 30, [0.0, 1.0, 3.0, 9.487, 30.0, 50.513]),
+            (4, 16, [0.0, 1.0, 3.0, 7.0, 16.0, 32.0]),
+            (4, 10, [0.0, 1.0, 3.0, 7.0, 15.0, 31.0]),
+        ] {
+            let schedule = schedule(max_retransmit, stretch);
+            for (k, offset) in (0..).zip(offsets) {
+                let difference = schedule.offset(Duration::from_secs(1), k).as_secs_f64() - offset;
+                assert!(difference.abs() < 0.001, "{k} of {max_retransmit} over {stretch} s: {difference}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_response_is_offered_for_max_wait_and_no_longer_than_its_client_remembers() {
+        let parameters = TransmissionParameters {
+            ack_timeout: Duration::from_secs(1),
+            ack_random_factor: 1.2,
+            retry_jitter: 0.1,
+            max_retransmit: 2,
+        };
+        let now = Instant::ZERO + Duration::from_secs(5);
+        for (max_wait, span, stretch) in [(1, 3.6, 0.8), (10, 10.0, 8.0), (60, 45.0, 40.909)] {
+            let max_wait = Duration::from_secs(max_wait);
+            let schedule = Schedule::of_response(&parameters, max_wait, now);
+            assert_eq!(schedule.span.as_secs_f64(), span);
+            assert!((schedule.stretch.as_secs_f64() - stretch).abs() < 0.001, "{:?}", schedule.stretch);
+            assert_eq!((schedule.deadline, schedule.last_copy_before), (now + max_wait, now + max_wait));
+            assert_eq!(schedule.lifetime, Duration::from_millis(204_600) + max_wait);
+        }
+        let late = Schedule { span: Duration::from_secs(20), ..schedule(4, 30) };
+        assert_eq!(late.latest_offset(), Duration::from_secs(33), "jitter counts");
+        assert_eq!(schedule(4, 30).latest_offset(), Duration::from_secs(45));
     }
 }

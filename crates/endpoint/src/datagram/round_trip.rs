@@ -216,6 +216,31 @@ mod tests {
     }
 
     #[test]
+    fn only_a_wait_like_the_one_in_force_is_doubled() {
+        for (used, held) in
+            [(900, 2000), (1100, 2200), (2000, 4000), (4000, 8000), (4100, 2000), (60_000, 2000)]
+        {
+            let mut round_trip = round_trip();
+            round_trip.timed_out(Duration::from_millis(used));
+            assert_eq!(round_trip.timeout(WAIT, Instant::ZERO), Duration::from_millis(held), "{used} ms");
+        }
+        let mut longest = RoundTrip::new(RtoParameters::default(), Duration::from_secs(50));
+        longest.timed_out(Duration::from_secs(50));
+        assert_eq!(longest.timeout(10 * WAIT, Instant::ZERO), LONGEST_HELD);
+    }
+
+    #[test]
+    fn what_was_measured_can_be_asked_for() {
+        let measured = fed([70, 50, 60]);
+        let millis = |time: Option<Duration>| time.map(|time| time.as_millis());
+        assert_eq!((millis(measured.minimum()), millis(measured.last())), (Some(50), Some(60)));
+        assert_eq!((measured.len(), measured.is_empty(), measured.exact_samples()), (3, false, 3));
+        let nothing = round_trip();
+        assert_eq!((nothing.minimum(), nothing.last(), nothing.quantile()), (None, None, None));
+        assert_eq!((nothing.len(), nothing.is_empty(), nothing.exact_samples()), (0, true, 0));
+    }
+
+    #[test]
     fn a_held_back_off_leaves_room_for_three_copies() {
         let mut round_trip = fed([1000; 50]);
         let mut used = round_trip.timeout(WAIT, Instant::ZERO);

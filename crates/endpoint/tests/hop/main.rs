@@ -9,3 +9,4 @@ mod random;
 mod timers;
 mod tokens;
 mod turns;
+mod unusable;

@@ -3,10 +3,12 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use coapway_endpoint::{EndpointParameters, Event, Gate, Received, Refused, TransmissionParameters};
-use coapway_message::{Code, Content, MessageType, datagram};
+use coapway_endpoint::{
+    DuplicatesParameters, EndpointParameters, Event, Gate, Nstart, Received, Refused, TransmissionParameters,
+};
+use coapway_message::{Code, Content, Failure, MessageType, OptionNumber, OptionsWriter, datagram};
 
-use crate::hop::{Got, Hop, OTHER, PEER, RESPONSE, at, bytes, empty_ack, request};
+use crate::hop::{Got, Hop, OTHER, PEER, RESPONSE, at, bytes, empty_ack, ids, request};
 
 const CON: MessageType = MessageType::Confirmable;
 const NON: MessageType = MessageType::NonConfirmable;
@@ -136,4 +138,89 @@ fn an_acknowledgement_on_demand_leaves_once_and_only_while_the_request_is_open()
     let Got::Request(non) = hop.receive(&request(NON, 11, b"\xA1")) else { panic!("a request") };
     hop.endpoint.acknowledge_early(non);
     assert!(hop.sent().is_empty());
+}
+
+#[test]
+fn what_oscore_hides_is_kept_like_a_post() {
+    let memory = DuplicatesParameters { memory: 2000 };
+    let mut hop = Hop::with(EndpointParameters { duplicates: memory, ..EndpointParameters::default() });
+    let mut options = Vec::new();
+    let mut writer = OptionsWriter::new(&mut options);
+    writer.push(OptionNumber::OSCORE, b"");
+    let hidden = Content { code: Code::FETCH, options: writer.finish(), payload: b"" };
+    let hidden = |message_type, message_id| bytes(message_type, message_id, b"\xA1", &hidden);
+    let taken = (1..).take_while(|&message_id| hop.receive(&hidden(CON, message_id)) != Got::Nothing).count();
+    assert!((2..40).contains(&taken), "{taken}");
+    assert_eq!((hop.sent().len(), hop.endpoint.counters().refused), (1, 1), "it is told");
+    for message_id in 100..200 {
+        let ask = if message_id < 150 { request(CON, message_id, b"\xA1") } else { hidden(NON, message_id) };
+        assert!(matches!(hop.receive(&ask), Got::Request(_)), "each makes room for the next");
+    }
+    assert!((60..100).contains(&hop.endpoint.counters().forgotten));
+    for message_id in 1..=taken as u16 {
+        assert_eq!(hop.receive(&hidden(CON, message_id)), Got::Nothing, "a repeat");
+    }
+    assert_eq!((hop.endpoint.counters().duplicates, hop.endpoint.counters().refused), (taken as u64, 1));
+}
+
+#[test]
+fn answers_that_need_room_cost_others_theirs_and_are_counted() {
+    let memory = DuplicatesParameters { memory: 1000 };
+    let mut hop = Hop::with(EndpointParameters { duplicates: memory, ..EndpointParameters::default() });
+    let asked: Vec<_> = (1..=6).map(|message_id| hop.receive(&request(CON, message_id, b"\xA1"))).collect();
+    for got in asked {
+        let Got::Request(exchange) = got else { panic!("a request") };
+        let answer = Content { payload: &[b'x'; 200], ..RESPONSE };
+        hop.endpoint.respond(exchange, &answer, hop.now).expect("open");
+    }
+    let (remembered, forgotten) = (hop.endpoint.remembered(), hop.endpoint.counters().forgotten);
+    assert!(remembered >= 2 && forgotten >= 2 && remembered as u64 + forgotten == 6);
+}
+
+#[test]
+fn without_a_message_id_nothing_leaves_and_that_is_told_and_counted() {
+    let mut hop = Hop::with(EndpointParameters { nstart: Nstart::Fixed(1), ..EndpointParameters::default() });
+    let separate: Vec<_> = (1..=67)
+        .map(|message_id| {
+            let got = hop.receive(&request(CON, message_id, b"\xA1"));
+            let Got::Request(exchange) = got else { panic!("a request") };
+            hop.endpoint.acknowledge_early(exchange);
+            exchange
+        })
+        .collect();
+    hop.sent();
+    // One leaves and 64 wait in line behind it.
+    for &exchange in &separate[..65] {
+        assert_eq!(hop.endpoint.respond(exchange, &RESPONSE, hop.now), Ok(()));
+    }
+    let under_way = hop.sent().remove(0);
+    hop.events();
+    // The other 65 535 Message IDs towards this peer are used up by Non-confirmable answers.
+    let mut left = 1_u32;
+    let refused = loop {
+        let ask = request(NON, left as u16 ^ 0x8000, &left.to_be_bytes());
+        let got = hop.endpoint.handle_datagram(PEER, &ask, hop.now, || Gate::Take);
+        let Received::Request { exchange, .. } = got else { panic!("a request") };
+        match hop.endpoint.respond(exchange, &RESPONSE, hop.now) {
+            Ok(()) => left += 1,
+            Err(refused) => break refused,
+        }
+        while hop.endpoint.poll_transmit().is_some() {}
+    };
+    assert_eq!((left, refused), (65_536, Refused::MessageIds));
+    assert_eq!(hop.endpoint.counters().unsendable, 1);
+
+    let undelivered = |hop: &mut Hop| {
+        let is_one = |event: &Event| {
+            matches!(event, Event::Delivered { outcome: Err(Failure::Overloaded), copies: 0, .. })
+        };
+        hop.events().iter().filter(|event| is_one(event)).count()
+    };
+    assert_eq!(hop.endpoint.respond(separate[65], &RESPONSE, hop.now), Ok(()), "the line is full");
+    assert_eq!((undelivered(&mut hop), hop.endpoint.counters().unsendable), (1, 2));
+    hop.receive(&empty_ack(ids(&under_way).0));
+    assert_eq!((undelivered(&mut hop), hop.endpoint.counters().unsendable), (64, 66));
+    assert_eq!(hop.endpoint.respond(separate[66], &RESPONSE, hop.now), Err(Refused::MessageIds));
+    assert_eq!((hop.endpoint.counters().unsendable, hop.endpoint.counters().unconfirmed), (67, 0));
+    assert!(hop.sent().is_empty() && hop.endpoint.outstanding() == 0);
 }

@@ -349,3 +349,30 @@ fn all_copies_of_a_separate_response_leave_and_the_last_one_late() {
         ));
     }
 }
+
+//= https://www.rfc-editor.org/rfc/rfc7252#section-4.4
+//= type=test
+#[test]
+fn message_ids_begin_at_random_after_each_restart_and_towards_each_peer() {
+    let firsts = |hop: &mut Hop, peer| {
+        let schedule = Schedule::new(&TransmissionParameters::default(), hop.now);
+        let content = Content::bare(Code::GET);
+        let two = [(); 2].map(|()| {
+            hop.endpoint.send_request(peer, true, None, &content, schedule, hop.now).expect("free");
+            ids(&hop.sent().pop().expect("leaves at once")).0
+        });
+        assert_eq!(two[0].wrapping_add(1), two[1], "and go on in order");
+        two[0]
+    };
+    let restarts = (0..100).map(|seed| {
+        let endpoint = Endpoint::new(EndpointParameters::default(), Seed::from_number(seed));
+        let mut hop = Hop { endpoint, now: Instant::ZERO };
+        [PEER, OTHER].map(|peer| firsts(&mut hop, peer))
+    });
+    let mut all: Vec<u16> = restarts.flatten().collect();
+    all.sort_unstable();
+    let sixteenths = all.chunk_by(|a, b| a >> 12 == b >> 12).count();
+    assert_eq!(sixteenths, 16, "they come from the whole range: {all:?}");
+    all.dedup();
+    assert!(all.len() >= 198, "{} of 200 differ", all.len());
+}

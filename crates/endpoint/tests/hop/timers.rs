@@ -164,3 +164,15 @@ fn copies_of_a_response_drawn_anew_keep_their_distance_and_stay_inside_the_span(
         assert!(last <= 45_002 && last >= 9_000.min(max_wait.as_millis() as u64), "{copies:?}");
     }
 }
+
+#[test]
+fn changed_parameters_hold_for_what_comes_from_then_on() {
+    let mut hop = Hop::new();
+    let early_ack_after = Duration::from_millis(100);
+    hop.receive(&request(MessageType::Confirmable, 1, b"\xA1"));
+    hop.endpoint.set_parameters(EndpointParameters { early_ack_after, ..EndpointParameters::default() });
+    hop.receive(&request(MessageType::Confirmable, 2, b"\xA2"));
+    let acknowledged: Vec<_> =
+        hop.wait(at(1_000)).iter().map(|(millis, sent)| (ids(sent).0, millis / 10)).collect();
+    assert_eq!(acknowledged, [(2, 10), (1, 50)]);
+}

@@ -1,6 +1,7 @@
 //! Tokens: the caller's upstream (R-USR-07), long ones of peers (R-TOK-08; RFC 8974).
 
-use coapway_endpoint::{AnswerKind, EndpointParameters, Gate, Schedule, TransmissionParameters};
+use coapway_endpoint::matching::Tokens;
+use coapway_endpoint::{AnswerKind, EndpointParameters, Gate, Schedule, Seed, TransmissionParameters};
 use coapway_message::{Code, Content, ExchangeId, MessageType, OptionNumber, OptionsWriter, datagram};
 
 use crate::hop::{Got, Hop, OTHER, PEER, RESPONSE, at, bytes, empty_ack, ids, request};
@@ -141,4 +142,47 @@ fn longer_tokens_get_bad_request_and_go_nowhere() {
         assert_eq!(hop.endpoint.pending_requests(), 0);
         assert!(hop.wait(at(100_000)).is_empty());
     }
+}
+
+#[test]
+fn what_is_kept_is_counted() {
+    let mut hop = Hop::new();
+    let kept = |hop: &Hop| (hop.endpoint.preserved_tokens(), hop.endpoint.peers(), hop.endpoint.remembered());
+    assert_eq!(kept(&hop), (0, 0, 0));
+    for token in [b"abcd", b"efgh", b"ijkl"] {
+        ask(&mut hop, token);
+    }
+    assert_eq!(kept(&hop), (3, 1, 0));
+    for (message_id, peer) in [(1, PEER), (2, PEER), (1, OTHER)] {
+        hop.receive_from(peer, &request(NON, message_id, b"\xA1"));
+    }
+    assert_eq!(kept(&hop), (3, 1, 3), "no Message ID of ours was needed towards the other");
+    assert_eq!((hop.endpoint.pending_requests(), hop.endpoint.outstanding()), (3, 3));
+}
+
+#[test]
+fn a_request_under_a_token_of_the_callers_is_not_answered_under_one_of_ours() {
+    let mut hop = Hop::new();
+    let (exchange, sent) = ask(&mut hop, b"abcd");
+    let seed = Seed::from_number(1);
+    let ours = Tokens::new(std::array::from_fn(|byte| seed.0[byte])).token(exchange);
+    let message_id = ids(&sent).0;
+    assert_eq!(hop.receive(&bytes(MessageType::Acknowledgement, message_id, &ours, &RESPONSE)), Got::Nothing);
+    assert_eq!(hop.receive(&bytes(NON, 1, &ours, &RESPONSE)), Got::Nothing);
+    let (other, sent) = hop.request(true);
+    assert_eq!(ids(&sent).1, Tokens::new(std::array::from_fn(|byte| seed.0[byte])).token(other));
+    assert!(matches!(hop.receive(&bytes(NON, 1, b"abcd", &RESPONSE)), Got::Response(..)));
+}
+
+#[test]
+fn who_asked_and_how_far_a_request_came_can_be_asked_for() {
+    let mut hop = Hop::new();
+    let Got::Request(asked) = hop.receive_from(OTHER, &request(CON, 1, b"\xA1")) else { panic!("a request") };
+    assert_eq!(hop.endpoint.requester(asked), Some(OTHER));
+    hop.endpoint.respond(asked, &RESPONSE, hop.now).expect("open");
+    assert_eq!(hop.endpoint.requester(asked), None);
+    let (exchange, sent) = ask(&mut hop, b"abcd");
+    let trace = hop.endpoint.cancel(exchange).expect("under way");
+    assert_eq!((trace.peer, trace.message_id, trace.copies.len()), (PEER, ids(&sent).0, 1));
+    assert!(hop.endpoint.cancel(exchange).is_none() && hop.endpoint.trace(exchange).is_none());
 }

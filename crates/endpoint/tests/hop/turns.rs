@@ -99,6 +99,24 @@ fn the_window_grows_while_a_client_acknowledges() {
 }
 
 #[test]
+fn a_client_that_falls_silent_gets_half_as_many_at_a_time() {
+    let once = TransmissionParameters { max_retransmit: 0, ..downstream().transmission };
+    let mut hop = Hop::with(EndpointParameters { transmission: once, ..downstream() });
+    let exchanges = open(&mut hop, PEER, 1, 35);
+    exchanges[..15].iter().for_each(|&exchange| respond(&mut hop, exchange));
+    for (leave, come_back) in [(1, 1), (2, 2), (4, 4), (8, 7)] {
+        let sent = hop.sent();
+        assert_eq!(sent.len(), leave);
+        sent[..come_back].iter().for_each(|response| acknowledge(&mut hop, PEER, response));
+    }
+    hop.wait(hop.now + Duration::from_millis(100));
+    exchanges[15..].iter().for_each(|&exchange| respond(&mut hop, exchange));
+    assert_eq!((hop.sent().len(), hop.endpoint.waiting_responses()), (7, 13), "eight are under way");
+    hop.wait(hop.now + Duration::from_millis(1_250));
+    assert_eq!(hop.endpoint.waiting_responses(), 9, "and then four");
+}
+
+#[test]
 fn a_number_is_the_window() {
     let mut hop = Hop::with(EndpointParameters { nstart: Nstart::Fixed(3), ..downstream() });
     for exchange in open(&mut hop, PEER, 1, 5) {

@@ -110,6 +110,7 @@ fn a_catch_all_does_not_open_this_host_or_this_link() {
         assert_eq!(target(&everything, text), Err(Refusal::TARGET), "{text}");
     }
     assert!(target(&everything, "192.0.2.1").is_ok() && target(&everything, "[2001:db8::1]").is_ok());
+    assert_eq!(target(&listed(&["::/96"]), "[::]:7000"), Err(Refusal::TARGET), "no address of one host");
     let exact = listed(&["127.0.0.0/8", "::1", "169.254.0.0/16", "fe80::/10", "0.0.0.0", "10.9.9.9"]);
     for text in addresses {
         assert!(target(&exact, text).is_ok(), "{text}");
@@ -220,5 +221,26 @@ fn forwarding_is_off_by_default() {
     assert_eq!(admit_client(&closed, [127, 0, 0, 1].into()), Err(Refusal::FORWARDING));
     for text in ["192.0.2.1", "127.0.0.1", "name", "[2001:db8::1]"] {
         assert_eq!(target(&closed, text), Err(Refusal::TARGET), "{text}");
+    }
+}
+
+#[test]
+fn port_0_of_a_name_is_no_target() {
+    let nowhere = Authority { host: Host::Name("boiler".into()), port: 0 };
+    let mut parameters = listed(&[]);
+    parameters.upstreams.push(Upstream { name: "a".into(), authority: Some(nowhere.clone()) });
+    for parameters in [parameters, listed(&["boiler"]), open()] {
+        assert_eq!(admit_target(&parameters, &nowhere), Err(Refusal::TARGET));
+    }
+}
+
+#[test]
+fn a_suffix_covers_only_names_that_end_in_it_and_begin_before_it() {
+    let parameters = listed(&["*.plant.example"]);
+    let reached =
+        |name: &str| admit_target(&parameters, &Authority { host: Host::Name(name.into()), port: 5683 });
+    assert!(reached("a.plant.example").is_ok());
+    for name in ["a.plant.example.org", "a.b.another.example", ".plant.example", "plant.example"] {
+        assert_eq!(reached(name), Err(Refusal::TARGET), "{name}");
     }
 }

@@ -62,6 +62,23 @@ fn max_age_is_a_minute_when_absent_and_five_at_most_and_zero_is_no_hint() {
 }
 
 #[test]
+fn what_is_no_hint_is_neither_kept_nor_counted() {
+    let busy = |list: List<'_>| content(Code::SERVICE_UNAVAILABLE, list, b"");
+    let none = Hints::new(RandomState::with_seeds(1, 2, 3, 4), 0);
+    for (mut hints, response) in
+        [(hints(), busy(&[(14, &[0])])), (hints(), content(Code::CONTENT, &[], b"")), (none, busy(&[]))]
+    {
+        hints.note(1, &response.as_content(), at(0.0));
+        assert!(hints.is_empty());
+        assert_eq!(*hints.counters(), HintCounters::default());
+        assert!(hints.held(1, at(0.0), &mut Vec::new()).is_none());
+    }
+    let mut hints = hints();
+    hints.note(1, &busy(&[]).as_content(), at(0.0));
+    assert!(!hints.is_empty());
+}
+
+#[test]
 fn other_codes_say_nothing() {
     for byte in 0..=u8::MAX {
         let is_hint = matches!(Code(byte), Code::TOO_MANY_REQUESTS | Code::SERVICE_UNAVAILABLE);

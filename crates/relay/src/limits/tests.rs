@@ -78,7 +78,7 @@ fn a_client_whose_bucket_is_full_again_makes_room() {
     judged(&mut limits, "192.0.2.1", 1, at(0));
     judged(&mut limits, "192.0.2.2", 20, at(0));
     assert_eq!(judged(&mut limits, "192.0.2.3", 20, at(1000)).0, 20, "in place of the first");
-    assert_eq!((limits.len(), limits.counters().shared), (2, 0));
+    assert_eq!((limits.len(), limits.is_empty(), limits.counters().shared), (2, false, 0));
     assert_eq!(judged(&mut limits, "192.0.2.2", 20, at(1000)).0, 10, "the second is still known");
 }
 

@@ -263,6 +263,16 @@ fn what_is_longer_than_a_block_comes_in_blocks() {
 }
 
 #[test]
+fn what_just_fits_into_a_block_comes_without_block2() {
+    for (length, in_blocks) in [(1024, false), (1025, true)] {
+        let path = "x".repeat(length - "</>".len());
+        let content = get(&parameters(vec![route(None, &[&path])]), &[]).expect("fine");
+        assert_eq!(block(&content).is_some(), in_blocks, "{length}");
+        assert_eq!(content.as_content().payload.len(), 1024);
+    }
+}
+
+#[test]
 fn blocks_are_as_large_as_asked() {
     let asked = get(&boilers(), &[(23, &[0x08])]).expect("fine");
     assert_eq!(block(&asked), Some(Block { num: 0, more: true, szx: 0 }), "M in a request means nothing");

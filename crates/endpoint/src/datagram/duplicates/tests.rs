@@ -164,6 +164,7 @@ fn replies_to_what_was_open_when_it_ran_full_are_kept_and_nothing_new_is_taken()
 #[test]
 fn an_entry_takes_104_bytes() {
     assert_eq!(size_of::<Entry>(), 104);
+    assert_eq!(ENTRY_BYTES, 104 + 16, "and its places in table and queue");
 }
 
 #[test]
@@ -201,6 +202,9 @@ fn table_entries_and_sum_agree_whatever_comes() {
             let replies = || memory.entries.iter().filter_map(|entry| entry.reply);
             let bytes: usize = replies().map(|reply| ENTRY_BYTES + stored(reply)).sum();
             assert_eq!((replies().count(), bytes), (memory.len(), memory.bytes));
+            let kept = memory.entries.iter().filter(|entry| entry.class == Class::Kept);
+            let kept = kept.filter_map(|entry| entry.reply);
+            assert_eq!(kept.map(|reply| ENTRY_BYTES + stored(reply)).sum::<usize>(), memory.kept);
         }
         assert!(open > 0 && memory.len() <= 60);
     }

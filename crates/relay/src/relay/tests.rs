@@ -1,0 +1,91 @@
+use std::time::Duration;
+
+use super::*;
+use crate::fetch::tests::fetch;
+use crate::parameters::Forward;
+
+const ORIGIN: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 5683);
+
+fn relay(most: usize) -> Relay {
+    Relay::new(Parameters::default(), most)
+}
+
+#[test]
+fn as_many_fetches_as_allowed_are_under_way_and_no_more() {
+    let mut relay = relay(2);
+    assert_eq!((relay.len(), relay.is_empty()), (0, true));
+    let first = relay.begin(fetch(1)).expect("there is room");
+    assert!(relay.begin(fetch(1)).is_some() && relay.begin(fetch(1)).is_none());
+    assert_eq!((relay.len(), relay.is_empty()), (2, false));
+    assert!(relay.finish(first).is_some() && relay.finish(first).is_none(), "it ends once");
+    assert_eq!(relay.len(), 1);
+    assert!(relay.begin(fetch(1)).is_some(), "one that ended makes room");
+}
+
+#[test]
+fn a_fetch_is_followed_until_it_ends() {
+    let mut relay = relay(2);
+    let id = relay.begin(fetch(1)).expect("there is room");
+    relay.set_phase(id, Phase::Queued(ORIGIN));
+    assert_eq!(relay.fetch(id).map(|fetch| fetch.phase), Some(Phase::Queued(ORIGIN)));
+    relay.fetch_mut(id).expect("under way").mark = Some(7);
+    assert_eq!(relay.finish(id).and_then(|fetch| fetch.mark), Some(7));
+    let next = relay.begin(fetch(1)).expect("there is room");
+    relay.set_phase(id, Phase::Queued(ORIGIN));
+    relay.start_over(id, Evidence::OutcomeUnknown);
+    let next = relay.fetch(next).expect("under way");
+    assert_eq!((next.phase, next.evidence), (Phase::LookingUp, Evidence::NotSent), "its place is another's");
+    assert!(relay.fetch(id).is_none() && relay.fetch_mut(id).is_none());
+}
+
+#[test]
+fn evidence_only_grows_weaker_from_exchange_to_exchange() {
+    let mut relay = relay(1);
+    let id = relay.begin(fetch(1)).expect("there is room");
+    for (ended_with, evidence) in [
+        (Evidence::NotExecuted, Evidence::NotExecuted),
+        (Evidence::NotSent, Evidence::NotExecuted),
+        (Evidence::OutcomeUnknown, Evidence::OutcomeUnknown),
+        (Evidence::NotExecuted, Evidence::OutcomeUnknown),
+    ] {
+        relay.set_phase(id, Phase::Queued(ORIGIN));
+        relay.start_over(id, ended_with);
+        let fetch = relay.fetch(id).expect("under way");
+        assert_eq!((fetch.phase, fetch.evidence), (Phase::LookingUp, evidence));
+    }
+}
+
+#[test]
+fn fetches_expire_at_their_deadlines_and_not_before() {
+    let mut relay = relay(2);
+    assert_eq!(relay.poll_timeout(), None);
+    let [late, soon] = [2, 1].map(|seconds| relay.begin(fetch(seconds)).expect("there is room"));
+    for (id, seconds) in [(soon, 1), (late, 2)] {
+        let deadline = Instant::ZERO + Duration::from_secs(seconds);
+        let mut wake = relay.poll_timeout().expect("a deadline runs");
+        while wake < deadline {
+            assert_eq!(relay.poll_expired(wake), None);
+            wake = relay.poll_timeout().filter(|next| *next > wake).expect("each wake is later");
+        }
+        assert!(wake < deadline + Duration::from_millis(2), "{wake:?}");
+        assert_eq!((relay.poll_expired(wake), relay.poll_expired(wake)), (Some(id), None));
+        relay.finish(id);
+    }
+    assert_eq!(relay.poll_timeout(), None);
+}
+
+#[test]
+fn what_a_name_leads_to_is_judged_on_the_grounds_of_its_fetch() {
+    let relay = relay(1);
+    let by_name = Fetch { admission: admission::Admission::Address, ..fetch(1) };
+    assert_eq!(relay.admit(&by_name, ORIGIN), Err(Refusal::TARGET), "nothing is forwarded by default");
+    assert_eq!(relay.admit(&fetch(1), ORIGIN), Ok(()), "the upstream was named by the operator");
+    let open = Relay::new(Parameters { forward: Forward::Open, ..Parameters::default() }, 1);
+    assert_eq!(open.admit(&by_name, ORIGIN), Ok(()));
+}
+
+#[test]
+fn only_addresses_that_are_believed_are_verified() {
+    let relay = relay(1);
+    assert!(relay.is_verified([127, 0, 0, 1].into()) && !relay.is_verified([192, 0, 2, 1].into()));
+}
