@@ -28,5 +28,6 @@ fn main() -> ExitCode {
         Command::Put(arguments) => client::request(Method::Put, &arguments),
         Command::Delete(arguments) => client::request(Method::Delete, &arguments),
         Command::Ping(arguments) => client::ping(&arguments),
+        Command::Demo(arguments) => coapway_demo::run(&arguments),
     }
 }
