@@ -9,7 +9,7 @@ pub struct Arguments {
     /// Where all chance comes from: one number is one weather.
     #[arg(long, value_name = "N", default_value_t = 7)]
     pub seed: u64,
-    /// How many seconds pass in one, 0.1 to 100.
+    /// How many times as fast as the clock time passes, 0.1 to 100.
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = speed)]
     pub speed: f64,
     /// Lines of text, as without a terminal.
@@ -22,7 +22,7 @@ pub struct Arguments {
     #[arg(long, hide = true, value_name = "FILE")]
     pub picture: Option<PathBuf>,
     /// Which frame that is.
-    #[arg(long, hide = true, value_name = "DURATION", value_parser = duration, default_value = "34s")]
+    #[arg(long, hide = true, value_name = "DURATION", value_parser = duration, default_value = "94.5s")]
     pub at: Duration,
     /// Columns and rows of the picture.
     #[arg(long, hide = true, value_name = "CxR", value_parser = size, default_value = "112x33")]

@@ -39,6 +39,7 @@ pub(crate) enum Wish {
 }
 
 /// What a key means.
+#[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing")]
 pub(crate) fn wish(key: KeyEvent) -> Option<Wish> {
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         return matches!(key.code, KeyCode::Char('c' | 'd')).then_some(Wish::Quit);

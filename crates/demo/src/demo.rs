@@ -9,7 +9,7 @@ use crate::command::Command;
 use crate::devices::Requests;
 use crate::figures::Summary;
 use crate::history::SPAN;
-use crate::place::Place;
+use crate::place::{Place, Told};
 use crate::policy::Policy;
 use crate::story::{Line, Scene, Story};
 use crate::weather::{Sky, Weather};
@@ -32,6 +32,8 @@ pub struct Demo {
     /// Outages within the chart: from when, until when.
     outages: VecDeque<(Instant, Option<Instant>)>,
     story: Story,
+    /// What the story has not been told yet: it hears of it at times that do not depend on who looks when.
+    untold: Vec<(Instant, Told)>,
 }
 
 impl Demo {
@@ -51,6 +53,7 @@ impl Demo {
             forgetful: false,
             outages: VecDeque::new(),
             story: Story::default(),
+            untold: Vec::new(),
         };
         demo.tick();
         demo
@@ -60,21 +63,21 @@ impl Demo {
     pub fn run_until(&mut self, until: Instant) {
         while self.now < until {
             let next = until.min(self.tick).min(self.weather.next()).max(self.now);
-            let mut told = Vec::new();
             for place in &mut self.places {
-                let by_this = place.run_until(next);
+                let told = place.run_until(next);
                 if place.policy() == self.shown {
-                    told = by_this;
+                    self.untold.extend(told);
                 }
             }
             self.now = next;
-            let before = self.weather.sky();
             if self.weather.next() <= next {
+                self.tell();
+                let before = self.weather.sky();
                 self.weather.handle_timeout(next);
+                self.turned(before);
             }
-            self.turned(before);
-            self.story.told(&told, &scene(&self.places, &self.weather, self.shown, self.now));
             if self.tick <= next {
+                self.tell();
                 self.tick();
             }
         }
@@ -82,6 +85,7 @@ impl Demo {
 
     /// Does what whoever watches asks for.
     pub fn perform(&mut self, command: Command) {
+        self.tell();
         let before = self.weather.sky();
         match command {
             Command::MoreLoss => self.weather.change_loss(true),
@@ -157,6 +161,11 @@ impl Demo {
     /// Lines stay as long as somebody needs to read them, however fast time passes.
     pub(crate) fn set_speed(&mut self, speed: f64) {
         self.story.set_speed(speed);
+    }
+
+    fn tell(&mut self) {
+        let scene = scene(&self.places, &self.weather, self.shown, self.now);
+        self.story.told(&std::mem::take(&mut self.untold), &scene);
     }
 
     /// The weather may have changed.

@@ -11,7 +11,7 @@ use crate::command::{Wish, wish};
 use crate::demo::Demo;
 use crate::plain;
 use crate::signals::Signals;
-use crate::terminal::Borrowed;
+use crate::terminal::{self, Borrowed};
 use crate::theme::Theme;
 use crate::view::{self, Screen};
 
@@ -22,8 +22,9 @@ const SPEEDS: [f64; 9] = [0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
 
 /// Runs until a key, a signal or the time ends it.
 pub(crate) fn run(arguments: &Arguments) -> io::Result<()> {
-    let signals = Signals::listen()?;
+    let signals = Signals::listen(terminal::give_back)?;
     let Ok(mut borrowed) = Borrowed::take() else {
+        drop(signals);
         return plain::run(arguments);
     };
     let theme = Theme::from_environment();
@@ -34,9 +35,8 @@ pub(crate) fn run(arguments: &Arguments) -> io::Result<()> {
         demo.set_speed(screen.speed);
         borrowed.terminal.draw(|frame| view::draw(&demo, &screen, frame.area(), frame.buffer_mut()))?;
         crash_if_asked_to(&demo);
-        let mut wait = FRAME;
-        while event::poll(wait)? {
-            wait = Duration::ZERO;
+        let has_keys = terminal::has_keys(FRAME)?;
+        while has_keys && event::poll(Duration::ZERO)? {
             let Event::Key(key) = event::read()? else { continue };
             let Some(wish) = wish(key).filter(|_| key.kind != KeyEventKind::Release) else { continue };
             if wish == Wish::Quit && !std::mem::take(&mut screen.help) {

@@ -89,7 +89,8 @@ impl Look {
     }
 }
 
-/// Shades of the sixteen colours that read well on a dark ground.
+/// Shades of the colours in use that read well on a dark ground.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others are not in use")]
 const fn colour(colour: Color) -> Option<&'static str> {
     match colour {
         Color::Black => Some("#0d1117"),
@@ -197,6 +198,14 @@ mod tests {
         assert_eq!(picture, svg(&frame(&arguments(12))));
         assert_ne!(picture, svg(&frame(&arguments(13))));
         assert!(picture.len() < 100_000, "{}", picture.len());
+    }
+
+    #[test]
+    fn the_documented_picture_is_one_of_these() {
+        let documented = include_str!("../../../docs/demo.svg");
+        let head = |svg: &str| svg.lines().next().map(str::to_owned);
+        assert_eq!(head(documented), head(&svg(&frame(&arguments(1)))));
+        assert!(documented.len() < 100_000 && documented.contains("coapway demo"), "{}", documented.len());
     }
 
     #[test]

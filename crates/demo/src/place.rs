@@ -79,7 +79,9 @@ impl Place {
         let origin = world.add(Actor::Origin(origin));
         let weak: Vec<_> = match policy {
             Policy::Bare => devices.into_iter().map(|device| [device, origin]).collect(),
-            _ => vec![[world.proxy_host(), origin]],
+            Policy::Fixed | Policy::Learned | Policy::PostOnce | Policy::Deduplicates => {
+                vec![[world.proxy_host(), origin]]
+            }
         };
         let mut place = Self {
             policy,

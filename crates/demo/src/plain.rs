@@ -21,7 +21,7 @@ const COMPARED: u64 = 20;
 
 /// Runs until a signal or the time ends it, or nobody reads any more.
 pub(crate) fn run(arguments: &Arguments) -> io::Result<()> {
-    let signals = Signals::listen()?;
+    let signals = Signals::listen(|| {})?;
     let mut demo = Demo::new(arguments.seed);
     let mut lines = Lines { out: io::stdout().lock(), next: Instant::ZERO };
     lines.begin(&demo)?;
@@ -70,7 +70,7 @@ impl<W: Write> Lines<W> {
             }
             writeln!(self.out, "{}", now(demo))?;
             self.next += Duration::from_secs(1);
-            if demo.elapsed().as_secs() % COMPARED == 0 && demo.elapsed() > Duration::ZERO {
+            if demo.elapsed().as_secs().is_multiple_of(COMPARED) && demo.elapsed() > Duration::ZERO {
                 self.out.write_all(compared(demo).as_bytes())?;
             }
         }

@@ -1,7 +1,9 @@
 //! The terminal, borrowed for a while and given back as it was, whatever happens.
 
-use std::io::{self, BufWriter, Stdout, stdout};
+use std::io::{self, BufWriter, Stdout, stdin, stdout};
+use std::mem::ManuallyDrop;
 use std::panic;
+use std::time::Duration;
 
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -10,6 +12,8 @@ use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 /// A frame leaves in one piece.
 const FRAME: usize = 1 << 16;
@@ -17,7 +21,9 @@ const FRAME: usize = 1 << 16;
 /// The terminal with its alternate screen and in raw mode, until dropped.
 #[derive(Debug)]
 pub(crate) struct Borrowed {
-    pub(crate) terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    /// Never dropped: it would complain to a terminal that may be gone, or finish a frame on one that is
+    /// given back.
+    pub(crate) terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Stdout>>>>,
 }
 
 impl Borrowed {
@@ -34,7 +40,7 @@ impl Borrowed {
             Terminal::new(backend)
         });
         match taken {
-            Ok(terminal) => Ok(Self { terminal }),
+            Ok(terminal) => Ok(Self { terminal: ManuallyDrop::new(terminal) }),
             Err(error) => {
                 give_back();
                 Err(error)
@@ -50,7 +56,26 @@ impl Drop for Borrowed {
 }
 
 /// Each part is tried, whether or not the one before could be done: the terminal may be gone.
-fn give_back() {
-    let _ = execute!(stdout(), LeaveAlternateScreen, Show);
+pub(crate) fn give_back() {
     let _ = disable_raw_mode();
+    let _ = execute!(stdout(), LeaveAlternateScreen, Show);
+}
+
+/// Whether somebody presses keys within this time.
+///
+/// Errors: the terminal is gone; whoever reads from it then might do so for ever.
+pub(crate) fn has_keys(within: Duration) -> io::Result<bool> {
+    let input = stdin();
+    let mut polled = [PollFd::new(&input, PollFlags::IN)];
+    let within = Timespec { tv_sec: 0, tv_nsec: within.subsec_nanos().into() };
+    match poll(&mut polled, Some(&within)) {
+        Ok(_) => {}
+        Err(Errno::INTR) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    }
+    let [polled] = polled.map(|polled| polled.revents());
+    if polled.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
+    Ok(polled.contains(PollFlags::IN))
 }

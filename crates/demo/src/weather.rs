@@ -203,7 +203,8 @@ mod tests {
         weather.handle_timeout(at(6.0));
         weather.change_loss(true);
         assert!(!weather.is_on_tour());
-        assert_eq!(weather.sky(), Sky { loss: 0.3, burst: false, outage: false });
+        let sky = weather.sky();
+        assert_eq!(((sky.loss * 100.0).round(), sky.burst, sky.outage), (30.0, false, false));
         (0..20).for_each(|_| weather.change_loss(false));
         assert_eq!(weather.usual_loss(), 0.0);
         (0..50).for_each(|_| weather.change_loss(true));

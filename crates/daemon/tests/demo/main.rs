@@ -136,7 +136,9 @@ fn without_a_terminal_it_tells_the_story_in_lines() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{text}");
     assert!(!text.contains('\x1b'), "{text}");
-    for part in ["Timeout learned", "copy 2 left after", "Outage", "5.04", "The link is back", "POST unanswered"] {
+    for part in
+        ["Timeout learned", "copy 2 left after", "Outage", "5.04", "The link is back", "POST unanswered"]
+    {
         assert!(text.contains(part), "no {part:?} in\n{text}");
     }
     assert!((25..60).contains(&text.lines().count()), "{text}");

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
+use std::num::NonZero;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -48,7 +49,7 @@ impl Demo {
         let started = now();
         let child = command.spawn().unwrap();
         let output = read(master.try_clone().unwrap());
-        let screen = vt100::Parser::new(33, 112, 0);
+        let screen = vt100::Parser::new(cells(33), cells(112), 0);
         Self { child, master, terminal, before, output, screen, started }
     }
 
@@ -88,7 +89,8 @@ impl Demo {
     pub(crate) fn has_colours(&self) -> bool {
         let screen = self.screen.screen();
         let (rows, columns) = screen.size();
-        let mut cells = (0..rows).flat_map(|row| (0..columns).filter_map(move |column| screen.cell(row, column)));
+        let mut cells = (0..rows.get())
+            .flat_map(|row| (0..columns.get()).filter_map(move |column| screen.cell(row, column)));
         cells.any(|cell| cell.fgcolor() != vt100::Color::Default || cell.bgcolor() != vt100::Color::Default)
     }
 
@@ -101,7 +103,7 @@ impl Demo {
     }
 
     pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
-        self.screen.screen_mut().set_size(rows, columns);
+        self.screen.screen_mut().set_size(cells(rows), cells(columns));
         tcsetwinsize(&self.terminal, size(columns, rows)).unwrap();
         // It is not the terminal of a session, which would be told by the kernel.
         self.signal(Signal::WINCH);
@@ -146,6 +148,10 @@ impl Drop for Demo {
 /// What a terminal does with what it gets.
 fn modes(termios: &Termios) -> (LocalModes, OutputModes, u32) {
     (termios.local_modes, termios.output_modes, termios.input_modes.bits())
+}
+
+fn cells(number: u16) -> NonZero<u16> {
+    NonZero::new(number).unwrap()
 }
 
 const fn size(columns: u16, rows: u16) -> Winsize {

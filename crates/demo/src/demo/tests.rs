@@ -1,6 +1,5 @@
 use super::*;
 use crate::figures::Fate;
-use crate::place::Told;
 
 fn at(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)

@@ -47,7 +47,7 @@ pub(super) fn draw(demo: &Demo, screen: &Screen, area: Rect, buffer: &mut Buffer
         let setting = [Span::styled("  setting: ", theme.faint()), Span::raw(setting)];
         lines.push(Line::from([shown, setting].concat()));
     }
-    let height = if text.is_empty() { KEYS.len() as u16 + 2 } else { 22 };
+    let height = if text.is_empty() { KEYS.len() as u16 + 2 } else { 24 };
     let popup = area.centered(Constraint::Length(width), Constraint::Length(height.min(area.height)));
     Clear.render(popup, buffer);
     let inner = panel(theme, [Line::styled(" Help ", theme.title())], popup, buffer);

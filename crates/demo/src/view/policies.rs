@@ -26,7 +26,7 @@ impl Columns {
     const fn of(width: u16) -> Self {
         // What the others take, spaces between them included.
         let long = width >= 100;
-        let taken = if long { 86 } else { 69 };
+        let taken = if long { 88 } else { 71 };
         let bar = width.saturating_sub(taken);
         let name = if width < 68 { 16 } else { 22 };
         Self { name, bar: if bar >= 5 { bar } else { 0 }, mean: long, twice: width >= 68, long }
