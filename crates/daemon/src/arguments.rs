@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Observe(ObserveArguments),
     /// Ask whether a CoAP endpoint is alive.
     Ping(PingArguments),
+    /// Watch the proxy on a weak link, simulated, and change the weather.
+    Demo(coapway_demo::Arguments),
 }
 
 /// Where settings come from, the strongest first: these flags, the environment, the file, defaults.

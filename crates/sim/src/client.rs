@@ -94,6 +94,8 @@ pub struct Habits {
     pub moves: Vec<Move>,
     /// The bits its Message IDs differ in: all, unless it is careless.
     pub mask: u16,
+    /// How it repeats what is not acknowledged.
+    pub transmission: TransmissionParameters,
     /// What it asks, in order of time.
     pub planned: Vec<Request>,
 }
@@ -105,6 +107,7 @@ pub struct Client {
     home: Home,
     message_ids: Narrow,
     proxy: Peer,
+    transmission: TransmissionParameters,
     endpoint: Endpoint,
     planned: VecDeque<Request>,
     asked: Vec<Asked>,
@@ -115,7 +118,7 @@ impl Client {
     pub fn new(
         name: &str,
         proxy: SocketAddr,
-        Habits { address, moves, mask, planned }: Habits,
+        Habits { address, moves, mask, transmission, planned }: Habits,
         seed: u64,
     ) -> Self {
         debug_assert!(planned.is_sorted_by_key(|request| request.at));
@@ -125,6 +128,7 @@ impl Client {
             home: Home::new(address, moves),
             message_ids: Narrow::new(mask),
             proxy: Peer { local: Local::default(), remote: proxy },
+            transmission,
             endpoint: Endpoint::new(EndpointParameters::default(), seed),
             planned: planned.into(),
             asked: Vec::new(),
@@ -159,6 +163,17 @@ impl Client {
     /// What it asked so far.
     pub fn asked(&self) -> &[Asked] {
         &self.asked
+    }
+
+    /// Has it ask something more, not before what it is to ask already.
+    pub fn plan(&mut self, request: Request) {
+        debug_assert!(self.planned.back().is_none_or(|last| last.at <= request.at));
+        self.planned.push_back(request);
+    }
+
+    /// What it asked and what has ended; it is forgotten here.
+    pub fn take_ended(&mut self) -> impl Iterator<Item = Asked> {
+        self.asked.extract_if(.., |asked| asked.outcome != Outcome::Waiting)
     }
 
     /// Messages it still has under way, and requests it has not asked yet.
@@ -209,7 +224,7 @@ impl Client {
         let schedule = Schedule {
             deadline: now + request.patience,
             last_copy_before: now + request.patience,
-            ..Schedule::new(&TransmissionParameters::default(), now)
+            ..Schedule::new(&self.transmission, now)
         };
         let content = content(&request);
         let sent = self.endpoint.send_request(

@@ -44,6 +44,8 @@ enum Entry {
 #[derive(Debug, Default)]
 pub struct Journal {
     sent: Vec<Sent>,
+    /// Datagrams that were forgotten.
+    forgotten: usize,
     events: Vec<(Instant, Event)>,
     entries: Vec<(Instant, Entry)>,
     names: BTreeMap<SocketAddr, Box<str>>,
@@ -70,7 +72,7 @@ impl Journal {
 
     /// A datagram left.
     pub fn sent(&mut self, sent: Sent) -> DatagramId {
-        let id = DatagramId(self.sent.len());
+        let id = DatagramId(self.forgotten + self.sent.len());
         self.entries.push((sent.at, Entry::Sent(id)));
         self.sent.push(sent);
         id
@@ -99,10 +101,19 @@ impl Journal {
 
     /// One datagram.
     pub fn datagram(&self, id: DatagramId) -> &Sent {
-        &self.sent[id.0]
+        &self.sent[id.0 - self.forgotten]
     }
 
-    /// All datagrams, in the order in which they left.
+    /// Forgets what happened, but for datagrams from `oldest` on; all of them, when there is none.
+    pub fn forget(&mut self, oldest: Option<DatagramId>) {
+        let kept = oldest.map_or(self.sent.len(), |oldest| oldest.0 - self.forgotten);
+        self.sent.drain(..kept);
+        self.forgotten += kept;
+        self.entries.clear();
+        self.events.clear();
+    }
+
+    /// All datagrams that are not forgotten, in the order in which they left.
     pub fn datagrams(&self) -> &[Sent] {
         &self.sent
     }

@@ -9,6 +9,10 @@ use std::time::Duration;
 
 use coapway_time::Instant;
 
+mod chance;
+
+use chance::Chance;
+
 /// One direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
@@ -78,7 +82,7 @@ struct Outage {
 
 #[derive(Debug)]
 struct Direction {
-    random: fastrand::Rng,
+    chance: Chance,
     /// What is not held up does not arrive before this.
     last: Instant,
 }
@@ -124,6 +128,13 @@ impl Network {
         self.links.insert((from, to), link);
     }
 
+    /// From now on what becomes of a datagram in this direction follows from `seed` and the moment it
+    /// leaves: worlds with one seed have the same weather, whatever else is sent in them.
+    pub fn share_weather(&mut self, from: HostId, to: HostId, seed: u64) {
+        let direction = Direction { chance: Chance::OfTheMoment(seed), last: Instant::ZERO };
+        self.directions.insert((from, to), direction);
+    }
+
     /// Loses everything from and to `host` that is sent from `from` until `until`.
     pub fn set_outage(&mut self, host: HostId, from: Instant, until: Instant) {
         self.outages.push(Outage { host, from, until });
@@ -162,10 +173,9 @@ impl Network {
         let direction = self
             .directions
             .entry((from, to))
-            .or_insert_with(|| Direction { random: fastrand::Rng::with_seed(seed), last: Instant::ZERO });
+            .or_insert_with(|| Direction { chance: Chance::in_turn(seed), last: Instant::ZERO });
         // Every datagram takes the same number of draws, whatever becomes of it.
-        let draws: [f64; 6] = std::array::from_fn(|_| direction.random.f64());
-        let [lost, held_up, hold_up, jitter, duplicated, second] = draws;
+        let [lost, held_up, hold_up, jitter, duplicated, second] = direction.chance.draw(now);
         let out = self.outages.iter().any(|outage| {
             (outage.host == from || outage.host == to) && outage.from <= now && now < outage.until
         });
@@ -261,6 +271,21 @@ mod tests {
                 way >= BAD.delay && way <= BAD.longest() + BAD.delay + BAD.jitter
             }));
         }
+    }
+
+    #[test]
+    fn worlds_that_share_their_weather_lose_the_same_moments() {
+        let link = Link { loss: 0.25, ..Link::PERFECT };
+        let lost = |every: u64| -> Vec<u64> {
+            let mut network = Network::new(link, 7);
+            let (a, b) = (network.add_host("a"), network.add_host(&format!("b{every}")));
+            network.share_weather(a, b, 1);
+            let moments = (0..2000).step_by(every as usize);
+            moments.filter(|&now| network.send(a, Some(b), at(now)).is_empty()).collect()
+        };
+        let (all, few) = (lost(1), lost(7));
+        assert!((440..560).contains(&all.len()), "{}", all.len());
+        assert!(few.iter().eq(all.iter().filter(|&moment| moment % 7 == 0)));
     }
 
     #[test]

@@ -46,6 +46,10 @@ pub struct Origin {
     back_up: BTreeMap<u32, Instant>,
     next: u32,
     replies: Vec<(SocketAddr, Vec<u8>)>,
+    /// What every answer takes beside its mood.
+    slowness: Duration,
+    /// Replies no `Endpoint` would give that take their time.
+    slow_replies: BTreeMap<(Instant, u32), (SocketAddr, Vec<u8>)>,
 }
 
 impl Origin {
@@ -68,6 +72,8 @@ impl Origin {
             back_up: BTreeMap::new(),
             next: 0,
             replies: Vec::new(),
+            slowness: Duration::ZERO,
+            slow_replies: BTreeMap::new(),
         }
     }
 
@@ -91,6 +97,23 @@ impl Origin {
         self.executed.all()
     }
 
+    /// Forgets what it executed under keys before this one.
+    pub fn forget_before(&mut self, key: u32) {
+        self.executed.forget_before(key);
+        self.first_seen = self.first_seen.split_off(&key);
+        self.back_up = self.back_up.split_off(&key);
+    }
+
+    /// From now on it recognises duplicates, or does not.
+    pub const fn set_memory(&mut self, memory: Memory) {
+        self.memory = memory;
+    }
+
+    /// From now on every answer takes so much longer.
+    pub const fn set_slowness(&mut self, slowness: Duration) {
+        self.slowness = slowness;
+    }
+
     /// How often it restarted.
     pub const fn restarts(&self) -> u32 {
         self.restarts
@@ -104,13 +127,14 @@ impl Origin {
         self.endpoint = endpoint(self.seed, self.restarts);
         self.due.clear();
         self.replies.clear();
+        self.slow_replies.clear();
         self.forgotten = 0;
     }
 
     /// What is still under way, without what it never meant to answer.
     pub fn open(&self) -> usize {
         let requests = self.endpoint.pending_requests() - self.forgotten;
-        self.endpoint.outstanding() + requests + self.replies.len()
+        self.endpoint.outstanding() + requests + self.replies.len() + self.slow_replies.len()
     }
 
     pub(crate) fn handle_datagram(&mut self, from: SocketAddr, bytes: &[u8], now: Instant) {
@@ -122,7 +146,13 @@ impl Origin {
         if let Some(request) = &parsed
             && let Some(reply) = self.reply_by_hand(from, request, now)
         {
-            self.replies.extend(reply.map(|reply| (from, reply)));
+            let reply = reply.map(|reply| (from, reply));
+            if self.slowness.is_zero() {
+                self.replies.extend(reply);
+            } else {
+                self.next += 1;
+                self.slow_replies.extend(reply.map(|reply| ((now + self.slowness, self.next), reply)));
+            }
             return;
         }
         match self.endpoint.handle_datagram(peer, bytes, now, || Gate::Take) {
@@ -140,13 +170,17 @@ impl Origin {
             let (exchange, content) = entry.remove();
             let _ = self.endpoint.respond(exchange, &content.as_content(), now);
         }
+        while let Some(entry) = self.slow_replies.first_entry().filter(|entry| entry.key().0 <= now) {
+            self.replies.push(entry.remove());
+        }
         self.endpoint.handle_timeout(now);
         self.settle();
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let due = self.due.keys().next().map(|&(at, _)| at);
-        [due, self.endpoint.poll_timeout()].into_iter().flatten().min()
+        let slow = self.slow_replies.keys().next().map(|&(at, _)| at);
+        [due, slow, self.endpoint.poll_timeout()].into_iter().flatten().min()
     }
 
     pub(crate) fn poll_transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
@@ -216,7 +250,7 @@ impl Origin {
             Mood::Forgets => self.forgotten += 1,
             Mood::Answers(delay) => {
                 self.next += 1;
-                self.due.insert((now + delay, self.next), (exchange, answer));
+                self.due.insert((now + delay + self.slowness, self.next), (exchange, answer));
                 self.handle_timeout(now);
             }
             Mood::Refuses(_)

@@ -3,7 +3,8 @@
 //!
 //! One queue holds what is under way (datagrams and look-ups) by time and order of entry; timers are
 //! asked for theirs. Of equal times what is under way comes first, as the worker drains its sockets
-//! before it lets timers fire. After each step the proxy's own invariants and the [`Checks`] run.
+//! before it lets timers fire. After each step the proxy's own invariants and the [`Checks`] run, unless
+//! the world goes on for ever and is not watched.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -65,7 +66,8 @@ pub struct World {
     actors: Vec<Actor>,
     names: BTreeMap<String, Vec<Found>>,
     journal: Journal,
-    checks: Checks,
+    /// Nothing, when nobody watches.
+    checks: Option<Checks>,
     wakes: u32,
 }
 
@@ -87,12 +89,18 @@ struct Worker {
 }
 
 impl World {
+    /// A world that may go on for ever: nobody watches it, since what watches remembers everything.
+    /// Whoever runs it calls [`World::forget`] now and then.
+    pub fn unwatched(plan: Plan) -> Self {
+        Self { checks: None, ..Self::new(plan) }
+    }
+
     /// A world with a proxy and nobody else.
     pub fn new(plan: Plan) -> Self {
         let Plan { parameters, names, link, lateness, seed } = plan;
         let mut network = Network::new(link, stream(seed, &["network"]));
         let host = network.add_host("proxy");
-        let checks = Checks::new(Rules::new(&parameters, lateness));
+        let checks = Some(Checks::new(Rules::new(&parameters, lateness)));
         let mut journal = Journal::default();
         journal.set_listener(LISTENER);
         let most = parameters.upstreams.iter().map(|upstream| upstream.source_ports).max().unwrap_or(1);
@@ -194,6 +202,15 @@ impl World {
         &self.journal
     }
 
+    /// Forgets what happened so far, but for what is under way.
+    pub fn forget(&mut self) {
+        let under_way = self.queue.values().filter_map(|happening| match happening {
+            Happening::Arrival(id) => Some(*id),
+            Happening::Resolved { .. } => None,
+        });
+        self.journal.forget(under_way.min());
+    }
+
     /// All that happened, when nothing more is to.
     pub fn into_journal(self) -> Journal {
         self.journal
@@ -201,12 +218,17 @@ impl World {
 
     /// What must always hold and did not, so far.
     pub fn violations(&self) -> &[Violation] {
-        self.checks.violations()
+        self.checks.as_ref().map_or(&[], Checks::violations)
     }
 
     /// Executions beyond the first that nobody could have prevented; known when it has run out.
-    pub const fn again(&self) -> Again {
-        self.checks.again()
+    pub fn again(&self) -> Again {
+        self.checks.as_ref().map(Checks::again).unwrap_or_default()
+    }
+
+    /// The proxy, to look at.
+    pub const fn proxy(&self) -> &Proxy {
+        &self.proxy.proxy
     }
 
     /// How much there is of everything in the proxy.
@@ -243,7 +265,9 @@ impl World {
     /// The proxy's process stands still for so long: what arrives waits in its sockets.
     pub fn stall(&mut self, duration: Duration) {
         self.proxy.busy_until = self.now + duration;
-        self.checks.stalled(self.proxy.busy_until);
+        if let Some(checks) = &mut self.checks {
+            checks.stalled(self.proxy.busy_until);
+        }
         self.journal.noted(format!("the proxy stalls for {duration:?}"), self.now);
     }
 
@@ -296,8 +320,7 @@ impl World {
             return;
         }
         if let Some(next) = self.next() {
-            self.checks
-                .violated(format!("something is still due at {next} when the run ends at {limit}"), limit);
+            self.violated(format!("something is still due at {next} when the run ends at {limit}"), limit);
         }
         let occupancy = self.occupancy();
         let (downstream, _) = self.proxy.proxy.counters();
@@ -307,7 +330,9 @@ impl World {
             dropped: downstream.dropped,
             unconfirmed: downstream.unconfirmed,
         };
-        self.checks.finish(&self.actors, &left, self.now);
+        if let Some(checks) = &mut self.checks {
+            checks.finish(&self.actors, &left, self.now);
+        }
     }
 
     fn advance(&mut self, at: Instant) {
@@ -329,7 +354,7 @@ impl World {
     fn wake(&mut self, whose: Option<usize>) {
         self.wakes += 1;
         if self.wakes > MOST_WAKES {
-            self.checks.violated(format!("a timer of {whose:?} fires without end"), self.now);
+            self.violated(format!("a timer of {whose:?} fires without end"), self.now);
         }
         match whose {
             None => {
@@ -372,10 +397,14 @@ impl World {
         if let Some(local) = local {
             let input = if is_error {
                 let failure = Failure::Unreachable;
-                self.checks.proxy_refused(to, from, bytes, self.now);
+                if let Some(checks) = &mut self.checks {
+                    checks.proxy_refused(to, from, bytes, self.now);
+                }
                 Input::Undeliverable { local, remote: from, quoted: bytes, failure }
             } else {
-                self.checks.proxy_received(from, to, bytes, self.now);
+                if let Some(checks) = &mut self.checks {
+                    checks.proxy_received(from, to, bytes, self.now);
+                }
                 Input::Datagram { local, remote: from, bytes, truncated: false }
             };
             self.proxy.proxy.handle_input(input, self.now);
@@ -383,7 +412,9 @@ impl World {
             self.drain_proxy();
         } else if let Some(index) = self.actors.iter().position(|actor| actor.is_at(to, self.now)) {
             if !is_error {
-                self.checks.actor_received(from, to, bytes, self.now);
+                if let Some(checks) = &mut self.checks {
+                    checks.actor_received(from, to, bytes, self.now);
+                }
                 self.actors[index].handle_datagram(from, bytes, self.now);
             }
             self.journal.arrived(id, self.now);
@@ -406,7 +437,9 @@ impl World {
                 Output::Transmit(transmit) => {
                     let from = address(SocketRole::of(transmit.peer.local.socket));
                     let (to, bytes) = (transmit.peer.remote, transmit.datagram.to_vec());
-                    self.checks.proxy_sent(from, to, &bytes, self.now);
+                    if let Some(checks) = &mut self.checks {
+                        checks.proxy_sent(from, to, &bytes, self.now);
+                    }
                     self.transmit(from, to, bytes, false);
                 }
                 Output::LookUp { lookup, name } => {
@@ -417,7 +450,9 @@ impl World {
                     self.enter(self.now + delay, Happening::Resolved { lookup, addresses });
                 }
                 Output::Event(event) => {
-                    self.checks.told(&event, self.now);
+                    if let Some(checks) = &mut self.checks {
+                        checks.told(&event, self.now);
+                    }
                     self.journal.told(event, self.now);
                 }
                 Output::Wait { until } => {
@@ -446,14 +481,21 @@ impl World {
         self.entered += 1;
     }
 
+    fn violated(&mut self, what: String, at: Instant) {
+        if let Some(checks) = &mut self.checks {
+            checks.violated(what, at);
+        }
+    }
+
     fn after_step(&mut self) {
+        let Some(checks) = &mut self.checks else { return };
         self.proxy.proxy.check_invariants();
-        self.checks.after_step(self.now);
+        checks.after_step(self.now);
         let in_flight = self.queue.values().filter(|happening| matches!(happening, Happening::Arrival(_)));
         let (in_flight, counted) = (in_flight.count() as u64, self.network.counted().in_flight());
         if in_flight != counted {
             let what = format!("{in_flight} copies in flight, the network counts {counted}");
-            self.checks.violated(what, self.now);
+            self.violated(what, self.now);
         }
     }
 }

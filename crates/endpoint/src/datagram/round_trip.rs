@@ -83,6 +83,11 @@ impl RoundTrip {
             self.held = None;
         }
         self.asked = now;
+        self.in_force(wait)
+    }
+
+    /// The first timeout that an exchange would have which may last `wait`; nothing changes by asking.
+    pub fn in_force(&self, wait: Duration) -> Duration {
         let base = self.base;
         match self.held {
             // Copies at 0, T and 3 T: the third leaves at two thirds of the wait at the latest.

@@ -34,6 +34,10 @@ impl Ledger {
         &self.0
     }
 
+    pub(super) fn forget_before(&mut self, key: u32) {
+        self.0 = self.0.split_off(&key);
+    }
+
     pub(super) fn note(&mut self, key: u32, method: Method, run: Run) {
         self.0.entry(key).or_insert(Executed { method, runs: Vec::new() }).runs.push(run);
     }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use coapway_endpoint::TransmissionParameters;
 use coapway_message::Method;
 use coapway_time::Instant;
 
@@ -27,7 +28,7 @@ pub(super) fn clients(random: &mut fastrand::Rng) -> Vec<Habits> {
             let planned = requests(number, rush, random);
             let moves = moves(address, number, &planned, random);
             let mask = if random.u8(0..8) == 0 { 3 } else { u16::MAX };
-            Habits { address, moves, mask, planned }
+            Habits { address, moves, mask, transmission: TransmissionParameters::default(), planned }
         })
         .collect()
 }
