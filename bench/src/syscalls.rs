@@ -17,7 +17,6 @@ const RECEIVING: [&str; 4] = ["recvmmsg", "recvfrom", "recvmsg", "read"];
 const SENDING: [&str; 4] = ["sendmmsg", "sendto", "sendmsg", "write"];
 const WAITING: [&str; 4] = ["epoll_wait", "epoll_pwait", "epoll_pwait2", "futex"];
 const ALL: &str = "raw_syscalls:sys_enter";
-const DURATION: &str = "duration_time";
 const ASLEEP: &str = "context-switches";
 
 /// Counts the system calls of a forward, with perf and the kernel's tracepoints; usually only for root.
@@ -104,8 +103,8 @@ fn count(proxy: &Proxy, load: &Load, core: Option<usize>, seconds: u64) -> Resul
     ensure!(status.success(), "perf stat failed; it needs tracepoints and the right to use them: {text}");
     ensure!(outcome.is_sound(), "{}", outcome.complaint.unwrap_or_default());
     process.stop(Duration::from_secs(5))?;
-    let rate = outcome.answered as f64 / outcome.seconds;
-    Counts::parse(&text, rate).with_context(|| format!("perf stat counts nothing: {text}"))
+    let forwards = outcome.answered as f64 / outcome.seconds * seconds as f64;
+    Counts::parse(&text, forwards).with_context(|| format!("perf stat counts nothing: {text}"))
 }
 
 fn start(pid: u32, seconds: u64, file: &Path) -> Result<Child> {
@@ -113,7 +112,7 @@ fn start(pid: u32, seconds: u64, file: &Path) -> Result<Child> {
         .concat()
         .into_iter()
         .map(|call| format!("syscalls:sys_enter_{call}"))
-        .chain([ALL, DURATION, ASLEEP].map(String::from))
+        .chain([ALL, ASLEEP].map(String::from))
         .collect();
     Command::new("perf")
         .args(["stat", "-x", ",", "-o"])
@@ -136,13 +135,12 @@ struct Counts {
 }
 
 impl Counts {
-    /// Reads what `perf stat -x ,` wrote of a proxy with so many forwards a second.
-    fn parse(text: &str, rate: f64) -> Option<Self> {
+    /// Reads what `perf stat -x ,` wrote of a proxy that forwarded so much meanwhile.
+    fn parse(text: &str, forwards: f64) -> Option<Self> {
         let value = |event: &str| {
             let line = text.lines().find(|line| line.split(',').nth(2) == Some(event))?;
             line.split(',').next()?.parse::<f64>().ok()
         };
-        let forwards = rate * value(DURATION)? / 1e9;
         let sum = |calls: [&str; 4]| {
             let counts = calls.iter().filter_map(|call| value(&format!("syscalls:sys_enter_{call}")));
             counts.sum::<f64>() / forwards
@@ -171,9 +169,8 @@ mod tests {
     #[test]
     fn reads_what_perf_wrote() {
         let text = "# started\n\n2000,,syscalls:sys_enter_recvmmsg,1,100.00,,\n1000,,syscalls:sys_enter_sendmmsg,1,100.00,,\n\
-            500,,syscalls:sys_enter_epoll_wait,1,100.00,,\n4000,,raw_syscalls:sys_enter,1,100.00,,\n\
-            2000000000,ns,duration_time,1,100.00,,\n20,,context-switches,1,100.00,,\n";
-        let counts = Counts::parse(text, 1000.0).expect("all are there");
+            500,,syscalls:sys_enter_epoll_wait,1,100.00,,\n4000,,raw_syscalls:sys_enter,1,100.00,,\n20,,context-switches,1,100.00,,\n";
+        let counts = Counts::parse(text, 2000.0).expect("all are there");
         assert_eq!(counts, Counts { receiving: 1.0, sending: 0.5, waiting: 0.25, all: 2.0, asleep: 0.01 });
         assert_eq!(counts.printed(), "1.00 | 0.50 | 0.25 | 0.25 | 2.00 | 0.01");
         assert_eq!(Counts::parse("perf: no", 1000.0), None);
