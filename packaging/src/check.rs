@@ -37,6 +37,9 @@ pub(crate) struct Source {
     /// No Debian at all: dpkg of this system installs into an empty folder.
     #[arg(long)]
     empty: bool,
+    /// The same where no Debian can be fetched.
+    #[arg(long)]
+    or_empty: bool,
 }
 
 /// Installs, runs, removes and purges a package.
@@ -46,7 +49,17 @@ pub(crate) fn check(root: &Path, package: &Path, source: &Source) -> Result<()> 
     let user = output(Command::new("id").arg("--user"))?;
     ensure!(user.trim() == "0", "only root may install packages, if only into a folder of its own");
     lint(package)?;
-    let system = if source.empty { System::empty()? } else { System::debian(source)? };
+    let system = if source.empty {
+        System::empty()?
+    } else {
+        match System::debian(source) {
+            Err(error) if source.or_empty => {
+                eprintln!("==> {error:#}");
+                System::empty()?
+            }
+            system => system?,
+        }
+    };
 
     let before = system.files()?;
     system.install(package)?;
@@ -116,8 +129,8 @@ impl System {
         }
         output(debootstrap.arg(&suite).arg(folder.path()).arg(&mirror)).with_context(|| {
             format!(
-                "no Debian system to install into: is debootstrap installed, and does {mirror} answer? \
-                 --mirror names another one, and --empty does without"
+                "no Debian to install into: is debootstrap here, and does {mirror} answer? \
+                 --mirror names another one, --empty does without"
             )
         })?;
         let system = Self { folder, is_complete: true };

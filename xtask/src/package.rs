@@ -1,12 +1,12 @@
 //! What surrounds the program where it is installed. The crate in `packaging` makes it; it is built when
 //! it is asked for, so that the checks here need not wait for the program.
 
-use std::env;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::{env, fs};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
 use crate::workspace::Workspace;
 
@@ -45,12 +45,22 @@ pub(crate) fn build(workspace: &Workspace, debug: bool) -> Result<Option<PathBuf
 
 /// Builds and tries the package; true when it left nothing behind.
 pub(crate) fn check(workspace: &Workspace, debug: bool, arguments: &[String]) -> Result<bool> {
+    if let Some(obstacle) = obstacle() {
+        bail!("the package cannot be tried: {obstacle}");
+    }
     let Some(package) = build(workspace, debug)? else { return Ok(false) };
-    let cache = folder(workspace).join("debootstrap");
+    let folder = folder(workspace);
+    let (cache, systems) = (folder.join("debootstrap"), folder.join("systems"));
+    fs::create_dir_all(&systems)?;
     let mut all: Vec<&OsStr> =
         vec!["check".as_ref(), package.as_os_str(), "--cache".as_ref(), cache.as_os_str()];
     all.extend(arguments.iter().map(AsRef::<OsStr>::as_ref));
-    Ok(packaging(workspace, &all).status()?.success())
+    let check = packaging(workspace, &all);
+    // A system that is thrown away need not wait for a disk.
+    let mut in_memory = Command::new("unshare");
+    in_memory.args(["--mount", "sh", "-c", "mount -t tmpfs tmpfs \"$TMPDIR\"; exec \"$@\"", "sh"]);
+    in_memory.arg(check.get_program()).args(check.get_args()).env("TMPDIR", &systems);
+    Ok(in_memory.current_dir(workspace.root()).status()?.success())
 }
 
 /// Why the package cannot be tried on this system, if it cannot.
@@ -62,9 +72,9 @@ pub(crate) fn obstacle() -> Option<&'static str> {
     if !succeeds(Command::new("dpkg-shlibdeps").arg("--version")) {
         return Some("dpkg-dev is not installed");
     }
-    // For root only.
-    let network = succeeds(Command::new("unshare").args(["--net", "ip", "link", "set", "lo", "up"]));
-    (!network).then_some("no network namespace can be made")
+    let network =
+        succeeds(Command::new("unshare").args(["--mount", "--net", "ip", "link", "set", "lo", "up"]));
+    (!network).then_some("no namespaces can be made; are you root, and is there unshare and ip?")
 }
 
 fn folder(workspace: &Workspace) -> PathBuf {
