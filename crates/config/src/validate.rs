@@ -28,7 +28,9 @@ pub(crate) fn check(settings: &Settings, errors: &mut Vec<ConfigError>) -> Forwa
     }
     for set in upstream_sets(settings) {
         let rto = set.set().rto;
-        if rto.floor > rto.cap {
+        // What a named upstream has from [upstream] is told there.
+        let is_own = |key| set.named.is_none() || set.section.source(key) != settings.upstream.source(key);
+        if rto.floor > rto.cap && (is_own("rto.floor") || is_own("rto.cap")) {
             let large = Side { key: "rto.floor", value: rto.floor, allowed: rto.cap };
             let small = Side { key: "rto.cap", value: rto.cap, allowed: rto.floor };
             errors.push(contradiction(set.section, &large, &small));

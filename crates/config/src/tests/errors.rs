@@ -227,6 +227,19 @@ fn a_contradiction_is_told_of_the_key_that_was_given() {
 }
 
 #[test]
+fn a_contradiction_is_told_once_where_it_is() {
+    let named = "[[upstreams]]\nname = \"a\"\nuri = \"coap://a\"\n";
+    let errors = refused(&format!("[upstream]\nrto.floor = \"11s\"\n{named}"), &[], &Overrides::default());
+    assert!(errors.starts_with("1 error in"), "{errors}");
+    assert!(errors.contains("coapway.toml:2:13: upstream.rto.floor = 11s"), "{errors}");
+    let errors =
+        refused(&format!("[upstream]\nrto.floor = \"3s\"\n{named}rto.cap = \"2s\"\n"), &[], &set(&[]));
+    assert!(errors.starts_with("1 error in"), "{errors}");
+    let told = "coapway.toml:6:11: upstreams.a.rto.cap = 2s\n    too small for upstreams.a.rto.floor = 3s (coapway.toml:2)";
+    assert!(errors.contains(told), "{errors}");
+}
+
+#[test]
 fn places_that_lead_nowhere() {
     let upstream = "[[upstreams]]\nname = \"boiler\"\nuri = \"coap://boiler\"\n";
     for (rest, place, text) in [
