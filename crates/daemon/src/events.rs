@@ -5,8 +5,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::time::Duration;
 
 use coapway_config::{RecordDestination, RecordSettings};
-use coapway_endpoint::SocketId;
-use coapway_proxy::{Alert, Event};
+use coapway_proxy::{Alert, Event, Record, Sampling};
 use coapway_time::Instant;
 
 use crate::clock::Clock;
@@ -21,13 +20,14 @@ const TELL_LEFT_OUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Events {
     records: Option<RecordWriter>,
+    sampling: Sampling,
 }
 
 impl Events {
     /// Opens what the settings name.
     pub(crate) fn start(settings: &RecordSettings, clock: &Clock) -> io::Result<Self> {
         let target = match &settings.destination {
-            RecordDestination::Off => return Ok(Self { records: None }),
+            RecordDestination::Off => return Ok(Self { records: None, sampling: Sampling::ALL }),
             RecordDestination::StandardOutput => Target::StandardOutput,
             RecordDestination::File(path) => Target::File(path.clone()),
         };
@@ -37,7 +37,8 @@ impl Events {
             tracing::warn!("waiting until somebody reads {}", path.display());
         }
         let wall_clock = WallClock { at_start: clock.started_at() };
-        Ok(Self { records: Some(RecordWriter::start(target, settings.sample, wall_clock)?) })
+        let records = Some(RecordWriter::start(target, wall_clock)?);
+        Ok(Self { records, sampling: Sampling::share(settings.sample) })
     }
 
     /// Whether records are to be made.
@@ -47,18 +48,23 @@ impl Events {
 }
 
 impl Reader for Events {
-    fn read(&mut self, event: Event, now: Instant, sockets: &Sockets) {
+    fn sampling(&self) -> Sampling {
+        self.sampling
+    }
+
+    fn record(&mut self, record: &Record, now: Instant, sockets: &Sockets) {
+        let Some(records) = &mut self.records else { return };
+        let listener = sockets.local_addr(record.listener);
+        let local_port = record.local_socket().and_then(|socket| sockets.local_addr(socket));
+        records.write(record, listener, local_port.map(|address| address.port()), now);
+    }
+
+    fn read(&mut self, event: Event, now: Instant, _sockets: &Sockets) {
         match (event, &mut self.records) {
-            (Event::Forwarded(record), Some(records)) => {
-                let listener = sockets.local_addr(SocketId(record.listener));
-                let local_port = record.local_port.and_then(|number| sockets.local_addr(SocketId(number)));
-                records.write(&record, listener, local_port.map(|address| address.port()), now);
-            }
             (Event::Refused(refusals), Some(records)) => records.write_refusals(&refusals, now),
             (Event::Alert(alert), _) => tell(&alert),
             (
-                Event::Forwarded(_)
-                | Event::Refused(_)
+                Event::Refused(_)
                 | Event::Received { .. }
                 | Event::Repeated { .. }
                 | Event::Sent { .. }

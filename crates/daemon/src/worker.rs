@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use coapway_endpoint::{Local, Seed};
 use coapway_message::Failure;
-use coapway_proxy::{Event, Input, Listening, Output, Parameters, Proxy};
+use coapway_proxy::{Event, Input, Listening, Output, Parameters, Proxy, Record, Sampling};
 use coapway_time::Instant;
 use coapway_transport::{Finished, IcmpCode, IcmpError, LookupError, ReceiveBatch, Resolver};
 
@@ -24,8 +24,14 @@ const LATE: Duration = Duration::from_millis(50);
 /// Turns of all sockets that are taken at most to hear it: as many small datagrams as their buffers hold.
 const TURNS_WHEN_LATE: usize = 64;
 
-/// Whoever reads the events of a proxy.
+/// Whoever reads the events and forward records of a proxy.
 pub(crate) trait Reader {
+    /// Of which forwards there are to be records, if of any.
+    fn sampling(&self) -> Sampling {
+        Sampling::ALL
+    }
+    /// Takes one record.
+    fn record(&mut self, _record: &Record, _now: Instant, _sockets: &Sockets) {}
     /// Takes one event.
     fn read(&mut self, event: Event, now: Instant, sockets: &Sockets);
     /// Time to hand over what was gathered; says when to come back.
@@ -58,8 +64,10 @@ impl<R: Reader> Worker<R> {
         clock: Clock,
         seed: Seed,
     ) -> Self {
+        let mut proxy = Proxy::new(parameters, listening, seed);
+        proxy.sample_records(reader.sampling());
         Self {
-            proxy: Proxy::new(parameters, listening, seed),
+            proxy,
             sockets,
             resolver,
             reader,
@@ -212,6 +220,7 @@ impl<R: Reader> Worker<R> {
                     }
                 }
                 Output::Event(event) => self.reader.read(event, now, &self.sockets),
+                Output::Record(record) => self.reader.record(record, now, &self.sockets),
                 Output::Wait { until } => {
                     self.until = until;
                     return;

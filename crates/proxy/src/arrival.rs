@@ -1,13 +1,10 @@
 //! A client's request at the moment it comes in.
 
-use std::time::Duration;
-
 use coapway_endpoint::Peer;
-use coapway_message::{Code, Content, ExchangeId, Token, uri};
+use coapway_message::{Content, ExchangeId, Token, uri};
 use coapway_relay::Plan;
 use coapway_time::Instant;
 
-use crate::cause::Cause;
 use crate::journal::size;
 use crate::record::Record;
 
@@ -22,41 +19,35 @@ pub(crate) struct Arrival<'d> {
 }
 
 impl Arrival<'_> {
-    /// The beginning of its record.
-    pub(crate) fn record(
+    /// Begins its record, whatever the record said before.
+    pub(crate) fn describe(
         &self,
         content: &Content<'_>,
         upstream: &str,
         plan: &Plan<'_>,
         now: Instant,
-    ) -> Record {
-        let mut path = String::new();
+        record: &mut Record,
+    ) {
         // What the client asked for: by a route its own path, else the one its Proxy-Uri became.
         let options = if plan.route.is_some() { &content.options } else { &plan.content.options };
-        uri::write_path(options, &mut path);
-        Record {
-            id: 0,
+        let (mut name, mut path) = (std::mem::take(&mut record.upstream), std::mem::take(&mut record.path));
+        name.clear();
+        name.push_str(upstream);
+        path.clear();
+        uri::write_path_bytes(options, &mut path);
+        *record = Record {
             received: now,
-            answered: now,
             client: self.peer.remote,
-            listener: self.peer.local.socket.0,
-            upstream: upstream.into(),
-            origin: None,
-            local_port: None,
+            listener: self.peer.local.socket,
+            upstream: name,
             method: content.code,
-            path: path.into(),
+            path,
             confirmable: self.confirmable,
             client_token: Token::new(self.token),
             client_message_id: self.message_id,
-            traces: Vec::new(),
-            early_ack: None,
-            queued: Duration::ZERO,
-            window: 0,
-            code: Code::EMPTY,
-            cause: Cause::Origin,
-            evidence: None,
+            traces: std::mem::take(&mut record.traces),
             bytes_in: size(content),
-            bytes_out: 0,
-        }
+            ..Record::blank()
+        };
     }
 }

@@ -8,25 +8,27 @@ use coapway_time::Instant;
 
 use crate::alert::Alert;
 use crate::cause::Cause;
+use crate::drafts::{Drafts, Place};
 use crate::event::Event;
 use crate::record::Record;
 use crate::refusals::Sums;
+use crate::sampling::Sampling;
 
 /// What is listened to. What nobody listens to costs nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Listening {
-    /// Every event but records.
+    /// Every event.
     pub events: bool,
-    /// A record per forward.
+    /// A record per forward, and sums of answers without one.
     pub records: bool,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     listening: Listening,
+    sampling: Sampling,
     events: VecDeque<Event>,
-    /// Records of requests that are not answered yet, by request slot.
-    drafts: Vec<Option<Box<Record>>>,
+    drafts: Drafts,
     next_record: u64,
     /// Answers without a record.
     refusals: Sums,
@@ -37,8 +39,8 @@ impl Journal {
         Self { listening, ..Self::default() }
     }
 
-    pub(crate) const fn records(&self) -> bool {
-        self.listening.records
+    pub(crate) const fn sample(&mut self, sampling: Sampling) {
+        self.sampling = sampling;
     }
 
     pub(crate) fn event(&mut self, event: impl FnOnce() -> Event) {
@@ -56,6 +58,16 @@ impl Journal {
         self.events.pop_front()
     }
 
+    /// Moves on to the next record that is complete; says whether there is one.
+    pub(crate) fn next_record(&mut self) -> bool {
+        self.drafts.next_complete()
+    }
+
+    /// The record moved on to last.
+    pub(crate) fn record(&self) -> Option<&Record> {
+        self.drafts.told()
+    }
+
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.refusals.due()
     }
@@ -66,33 +78,32 @@ impl Journal {
         }
     }
 
-    pub(crate) fn draft(&mut self, request: ExchangeId, record: impl FnOnce() -> Record) {
+    /// Begins the record of a request. One that is not kept is not begun.
+    pub(crate) fn draft(&mut self, request: ExchangeId, describe: impl FnOnce(&mut Record)) {
         if !self.listening.records {
             return;
         }
-        let slot = request.slot as usize;
-        if self.drafts.len() <= slot {
-            self.drafts.resize_with(slot + 1, || None);
-        }
-        let mut record = Box::new(record());
-        record.id = self.next_record;
+        let id = self.next_record;
         self.next_record += 1;
-        self.drafts[slot] = Some(record);
+        if !self.sampling.keeps(id) {
+            self.drafts.leave_out(request);
+            return;
+        }
+        self.drafts.begin(request, |record| {
+            describe(record);
+            record.id = id;
+        });
     }
 
     /// Adds to the record of a request that is not answered yet.
     pub(crate) fn note(&mut self, request: ExchangeId, add: impl FnOnce(&mut Record)) {
-        if let Some(Some(record)) = self.drafts.get_mut(request.slot as usize) {
+        if let Some(record) = self.drafts.get_mut(request) {
             add(record);
         }
     }
 
     pub(crate) fn trace(&mut self, request: ExchangeId, trace: Trace) {
-        self.note(request, |record| {
-            record.origin = Some(trace.peer.remote);
-            record.local_port = Some(trace.peer.local.socket.0);
-            record.traces.push(trace);
-        });
+        self.drafts.add_trace(request, trace);
     }
 
     pub(crate) fn answered(
@@ -105,16 +116,18 @@ impl Journal {
     ) {
         let code = content.code;
         self.event(|| Event::Answered { request, code, cause, evidence });
-        let draft = self.drafts.get_mut(request.slot as usize).and_then(Option::take);
-        let Some(mut record) = draft else {
-            if self.listening.records {
-                self.refusals.add(code, cause, now);
-            }
+        if !self.listening.records {
             return;
-        };
-        (record.code, record.cause, record.evidence, record.answered) = (code, cause, evidence, now);
-        record.bytes_out = size(content);
-        self.events.push_back(Event::Forwarded(record));
+        }
+        match self.drafts.take(request) {
+            Place::Empty => self.refusals.add(code, cause, now),
+            Place::LeftOut => {}
+            Place::Record(mut record) => {
+                (record.code, record.cause, record.evidence, record.answered) = (code, cause, evidence, now);
+                record.bytes_out = size(content);
+                self.drafts.complete(record);
+            }
+        }
     }
 }
 

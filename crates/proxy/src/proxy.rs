@@ -17,6 +17,7 @@ use crate::lookups::Lookups;
 use crate::loops::Loops;
 use crate::output::Output;
 use crate::parameters::Parameters;
+use crate::sampling::Sampling;
 use crate::upstreams::{Progress, Upstreams};
 
 /// A CoAP proxy without sockets and without a clock.
@@ -96,6 +97,11 @@ impl Proxy {
         }
     }
 
+    /// From now on, records are made of this share of forwards; of all, unless this was called.
+    pub const fn sample_records(&mut self, sampling: Sampling) {
+        self.journal.sample(sampling);
+    }
+
     /// Something happened outside.
     pub fn handle_input(&mut self, input: Input<'_>, now: Instant) {
         match input {
@@ -156,6 +162,12 @@ impl Proxy {
         }
         if let Some(event) = self.journal.poll() {
             return Output::Event(event);
+        }
+        if self.journal.next_record() {
+            return match self.journal.record() {
+                Some(record) => Output::Record(record),
+                None => unreachable!("next_record said so"),
+            };
         }
         let until = [
             self.relay.poll_timeout(),

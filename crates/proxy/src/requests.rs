@@ -207,10 +207,11 @@ impl Proxy {
             self.fetches.resize(slot + 1, None);
         }
         self.fetches[slot] = Some(fetch);
-        if self.journal.records() {
-            let upstream = &self.relay.parameters().upstreams[plan.upstream.0 as usize].name;
-            self.journal.draft(request, || arrival.record(content, upstream, plan, now));
-        }
+        let upstreams = &self.relay.parameters().upstreams;
+        self.journal.draft(request, |record| {
+            let upstream = &upstreams[plan.upstream.0 as usize].name;
+            arrival.describe(content, upstream, plan, now, record);
+        });
         match &plan.destination {
             Destination::Address(address) => {
                 self.try_addresses(fetch, [*address].into_iter(), &plan.content, now);
@@ -326,13 +327,10 @@ impl Proxy {
         let Some(request) = self.relay.fetch(fetch).map(|known| known.request) else { return };
         self.relay.set_phase(fetch, Phase::Sent(origin, exchange));
         self.journal.event(|| Event::Sent { request, origin });
-        if self.journal.records() {
-            let window = self.upstreams.window(exchange);
-            self.journal.note(request, |record| {
-                record.queued += waited;
-                record.window = window;
-            });
-        }
+        self.journal.note(request, |record| {
+            record.queued += waited;
+            record.window = self.upstreams.window(exchange);
+        });
     }
 
     /// The copies of a request are used up and none was acknowledged: where it may be done again, a
