@@ -5,7 +5,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::time::Duration;
 
 use coapway_config::{RecordDestination, RecordSettings};
-use coapway_proxy::{Alert, Event, Record, Sampling};
+use coapway_proxy::{Alert, Event, Outside, Records, Sampling};
 use coapway_time::Instant;
 
 use crate::clock::Clock;
@@ -52,11 +52,17 @@ impl Reader for Events {
         self.sampling
     }
 
-    fn record(&mut self, record: &Record, now: Instant, sockets: &Sockets) {
-        let Some(records) = &mut self.records else { return };
-        let listener = sockets.local_addr(record.listener);
-        let local_port = record.local_socket().and_then(|socket| sockets.local_addr(socket));
-        records.write(record, listener, local_port.map(|address| address.port()), now);
+    fn records(&mut self, records: Records<'_>, now: Instant, sockets: &Sockets) {
+        let Some(writer) = &mut self.records else { return };
+        for (record, upstream) in records.iter() {
+            let local = record.local_socket().and_then(|socket| sockets.local_addr(socket));
+            let outside = Outside {
+                listener: sockets.local_addr(record.listener),
+                upstream,
+                local_port: local.map(|address| address.port()),
+            };
+            writer.write(record, &outside, now);
+        }
     }
 
     fn read(&mut self, event: Event, now: Instant, _sockets: &Sockets) {

@@ -18,14 +18,13 @@ mod thread;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
-use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use coapway_proxy::{Outside, Record, Refusals, Timestamps};
+use coapway_proxy::{Lines, Outside, Record, Refusals};
 use coapway_time::Instant;
 
 use self::buffer::{Buffer, count};
@@ -36,6 +35,8 @@ use self::thread::Thread;
 const FLUSH_AFTER: Duration = Duration::from_millis(100);
 /// Dropped records are told to the log at most this often.
 const TELL_AFTER: Duration = Duration::from_secs(10);
+/// Room that is enough for most lines, in bytes.
+const MOST_LINES: usize = 4 << 10;
 /// No line of a sum is longer, in bytes.
 const LONGEST_SUM: usize = 256;
 
@@ -68,9 +69,9 @@ pub(crate) struct WallClock {
 }
 
 impl WallClock {
-    fn timestamps(self) -> Timestamps {
+    fn lines(self) -> Lines {
         let start = self.at_start.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Timestamps::new(u64::try_from(start.as_micros()).unwrap_or(u64::MAX))
+        Lines::new(u64::try_from(start.as_micros()).unwrap_or(u64::MAX))
     }
 }
 
@@ -82,7 +83,7 @@ pub(crate) struct RecordWriter {
     buffer: Buffer,
     /// When the buffer is handed over although it is not full.
     due: Option<Instant>,
-    timestamps: Timestamps,
+    lines: Lines,
     reopen: bool,
     dropped: u64,
     told: u64,
@@ -102,7 +103,7 @@ impl RecordWriter {
         Ok(Self {
             buffer: Buffer::new(),
             due: None,
-            timestamps: wall_clock.timestamps(),
+            lines: wall_clock.lines(),
             reopen: false,
             dropped: 0,
             told: 0,
@@ -113,25 +114,18 @@ impl RecordWriter {
     }
 
     /// Takes one record.
-    ///
-    /// Shape:  `listener` and `local_port` are what is behind the record's sockets.
-    pub(crate) fn write(
-        &mut self,
-        record: &Record,
-        listener: Option<SocketAddr>,
-        local_port: Option<u16>,
-        now: Instant,
-    ) {
-        let outside = Outside { timestamp: self.timestamps.at(record.received), listener, local_port };
-        let room = self.buffer.room(record.longest_line());
-        let length = record.write_line(room, &outside).unwrap_or(0);
-        self.written(length, now);
+    pub(crate) fn write(&mut self, record: &Record, outside: &Outside<'_>, now: Instant) {
+        let mut length = self.lines.write(record, outside, self.buffer.room(MOST_LINES));
+        if length.is_none() {
+            length = self.lines.write(record, outside, self.buffer.room(Lines::room(record, outside)));
+        }
+        self.written(length.unwrap_or(0), now);
     }
 
     /// Takes a sum of answers without a forward.
     pub(crate) fn write_refusals(&mut self, refusals: &Refusals, now: Instant) {
         let Refusals { since, code, cause, count } = refusals;
-        let (since, cause) = (self.timestamps.at(*since).escape_ascii(), cause.name());
+        let (since, cause) = (self.lines.timestamp(*since).escape_ascii(), cause.name());
         let mut room = self.buffer.room(LONGEST_SUM);
         let before = room.len();
         // There is room.

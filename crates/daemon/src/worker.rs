@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use coapway_endpoint::{Local, Seed};
 use coapway_message::Failure;
-use coapway_proxy::{Event, Input, Listening, Output, Parameters, Proxy, Record, Sampling};
+use coapway_proxy::{Event, Input, Listening, Output, Parameters, Proxy, Records, Sampling};
 use coapway_time::Instant;
 use coapway_transport::{Finished, IcmpCode, IcmpError, LookupError, ReceiveBatch, Resolver};
 
@@ -30,8 +30,8 @@ pub(crate) trait Reader {
     fn sampling(&self) -> Sampling {
         Sampling::ALL
     }
-    /// Takes one record.
-    fn record(&mut self, _record: &Record, _now: Instant, _sockets: &Sockets) {}
+    /// Takes records.
+    fn records(&mut self, _records: Records<'_>, _now: Instant, _sockets: &Sockets) {}
     /// Takes one event.
     fn read(&mut self, event: Event, now: Instant, sockets: &Sockets);
     /// Time to hand over what was gathered; says when to come back.
@@ -220,7 +220,7 @@ impl<R: Reader> Worker<R> {
                     }
                 }
                 Output::Event(event) => self.reader.read(event, now, &self.sockets),
-                Output::Record(record) => self.reader.record(record, now, &self.sockets),
+                Output::Records(records) => self.reader.records(records, now, &self.sockets),
                 Output::Wait { until } => {
                     self.until = until;
                     return;

@@ -6,6 +6,7 @@
 //! ```
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -311,15 +312,22 @@ pub fn write_path(options: &Options<'_>, text: &mut String) {
 /// Like [`write_path`], for text that is kept as bytes; they are ASCII.
 pub fn write_path_bytes(options: &Options<'_>, bytes: &mut Vec<u8>) {
     let start = bytes.len();
-    for segment in options.values(OptionNumber::URI_PATH) {
+    for (number, segment) in options.iter() {
+        match number.cmp(&OptionNumber::URI_PATH) {
+            Ordering::Less => continue,
+            Ordering::Equal => {}
+            Ordering::Greater => break,
+        }
+        bytes.reserve(1 + 3 * segment.len());
         bytes.push(b'/');
         if segment.iter().all(|&byte| STANDS_IN_SEGMENT[usize::from(byte)]) {
             bytes.extend_from_slice(segment);
         } else {
-            for &byte in segment {
+            let encoded = segment.iter().map(|byte| EStr::<Path>::encode_byte(*byte).as_str().as_bytes());
+            for (&byte, encoded) in segment.iter().zip(encoded) {
                 match STANDS_IN_SEGMENT[usize::from(byte)] {
                     true => bytes.push(byte),
-                    false => bytes.extend_from_slice(EStr::<Path>::encode_byte(byte).as_str().as_bytes()),
+                    false => bytes.extend_from_slice(encoded),
                 }
             }
         }

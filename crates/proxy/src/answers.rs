@@ -20,7 +20,7 @@ impl Proxy {
         let Some(fetch) = self.relay.finish(id) else { return };
         let others = self.wind_up(id, &fetch, Some(exchange), now);
         let evidence = others.max(evidence(Failure::Unusable, Some(&trace)));
-        self.journal.trace(fetch.request, trace);
+        self.journal.trace(fetch.request, &trace);
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
         let relayed = if truncated {
@@ -64,7 +64,7 @@ impl Proxy {
         {
             self.lookups.distrust(trace.peer.remote.ip(), now);
         }
-        if let Some(trace) = trace {
+        if let Some(trace) = &trace {
             self.journal.trace(request, trace);
         }
         if failure == Failure::Unreachable
@@ -117,7 +117,7 @@ impl Proxy {
             }
             if let Some(trace) = self.upstreams.cancel(exchange, now) {
                 known = known.max(evidence(Failure::TimedOut, Some(&trace)));
-                self.journal.trace(fetch.request, trace);
+                self.journal.trace(fetch.request, &trace);
             }
         }
         known

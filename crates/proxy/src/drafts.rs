@@ -1,24 +1,23 @@
 //! Records while they are made, and until they are read. Their memory is used again and again.
 
-use std::collections::VecDeque;
+use std::time::Duration;
 
 use coapway_endpoint::Trace;
-use coapway_message::ExchangeId;
+use coapway_message::{ExchangeId, Token};
+use smallvec::SmallVec;
 
 use crate::record::Record;
-
-/// A path that took more bytes gives its memory back.
-const LONGEST_KEPT: usize = 256;
 
 /// Records move from place to complete to spare, each in the memory it was given first.
 #[derive(Debug, Default)]
 pub(crate) struct Drafts {
     /// By request slot.
     places: Vec<Place>,
-    /// Not read yet, oldest first.
-    complete: VecDeque<Box<Record>>,
-    /// Being read.
-    told: Option<Box<Record>>,
+    /// Answered, oldest first.
+    #[expect(clippy::vec_box, reason = "records move from list to list")]
+    complete: Vec<Box<Record>>,
+    /// Whether those were handed out.
+    are_told: bool,
     #[expect(clippy::vec_box, reason = "records move from list to list")]
     spare: Vec<Box<Record>>,
     /// Memory for the exchanges of a record, which mostly are known only when it is complete.
@@ -51,8 +50,8 @@ impl Drafts {
         self.put(request, Place::LeftOut);
     }
 
-    /// Begins the record of this request. The one to describe it in may be an old one, without its
-    /// exchanges.
+    /// Begins the record of this request. `describe` gets one that is blank but for what every
+    /// request and answer has of its own.
     pub(crate) fn begin(&mut self, request: ExchangeId, describe: impl FnOnce(&mut Record)) {
         let mut record = self.spare.pop().unwrap_or_else(|| Box::new(Record::blank()));
         describe(&mut record);
@@ -67,12 +66,18 @@ impl Drafts {
         }
     }
 
-    pub(crate) fn add_trace(&mut self, request: ExchangeId, trace: Trace) {
+    /// Adds how an exchange went.
+    pub(crate) fn add_trace(&mut self, request: ExchangeId, trace: &Trace) {
         let Some(Place::Record(record)) = self.places.get_mut(request.slot as usize) else { return };
         if record.traces.capacity() == 0 {
             record.traces = self.spare_traces.pop().unwrap_or_default();
         }
-        record.traces.push(trace);
+        // Slices are copied faster than a clone is made.
+        record.traces.push(Trace {
+            token: Token::new(trace.token.as_bytes()),
+            copies: SmallVec::from_slice(&trace.copies),
+            ..*trace
+        });
     }
 
     /// Takes out what there is of a request.
@@ -82,31 +87,38 @@ impl Drafts {
 
     /// A record that says all it has to say.
     pub(crate) fn complete(&mut self, record: Box<Record>) {
-        self.complete.push_back(record);
+        self.put_told_away();
+        self.complete.push(record);
     }
 
-    /// Moves on to the next complete record; says whether there is one.
-    pub(crate) fn next_complete(&mut self) -> bool {
-        if let Some(told) = self.told.take() {
-            self.put_away(told);
+    /// Takes back what was handed out; says whether there is more.
+    pub(crate) fn has_complete(&mut self) -> bool {
+        self.put_told_away();
+        !self.complete.is_empty()
+    }
+
+    /// Hands out the complete records, oldest first.
+    pub(crate) fn tell(&mut self) -> &[Box<Record>] {
+        self.are_told = true;
+        &self.complete
+    }
+
+    fn put_told_away(&mut self) {
+        if std::mem::take(&mut self.are_told) {
+            while let Some(record) = self.complete.pop() {
+                self.put_away(record);
+            }
         }
-        self.told = self.complete.pop_front();
-        self.told.is_some()
     }
 
-    /// The complete record moved on to last.
-    pub(crate) fn told(&self) -> Option<&Record> {
-        self.told.as_deref()
-    }
-
+    /// Makes a record blank for the next request.
     fn put_away(&mut self, mut record: Box<Record>) {
         record.traces.clear();
         if record.traces.capacity() > 0 {
             self.spare_traces.push(std::mem::take(&mut record.traces));
         }
-        if record.path.capacity() > LONGEST_KEPT {
-            record.path = Vec::new();
-        }
+        record.path.clear();
+        (record.early_ack, record.queued, record.window) = (None, Duration::ZERO, 0);
         self.spare.push(record);
     }
 }

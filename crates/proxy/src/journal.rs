@@ -58,14 +58,12 @@ impl Journal {
         self.events.pop_front()
     }
 
-    /// Moves on to the next record that is complete; says whether there is one.
-    pub(crate) fn next_record(&mut self) -> bool {
-        self.drafts.next_complete()
+    pub(crate) fn has_records(&mut self) -> bool {
+        self.drafts.has_complete()
     }
 
-    /// The record moved on to last.
-    pub(crate) fn record(&self) -> Option<&Record> {
-        self.drafts.told()
+    pub(crate) fn records(&mut self) -> &[Box<Record>] {
+        self.drafts.tell()
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
@@ -102,7 +100,7 @@ impl Journal {
         }
     }
 
-    pub(crate) fn trace(&mut self, request: ExchangeId, trace: Trace) {
+    pub(crate) fn trace(&mut self, request: ExchangeId, trace: &Trace) {
         self.drafts.add_trace(request, trace);
     }
 

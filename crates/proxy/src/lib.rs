@@ -42,6 +42,7 @@ pub mod output;
 pub mod parameters;
 pub mod proxy;
 pub mod record;
+pub mod records;
 pub mod refusals;
 pub mod sampling;
 
@@ -53,6 +54,7 @@ pub use journal::Listening;
 pub use output::Output;
 pub use parameters::{Limits, Parameters, PostGuard, RetryParameters, TokenPolicy, UpstreamParameters};
 pub use proxy::{Occupancy, Proxy};
-pub use record::{Outside, Record, Timestamps};
+pub use record::{Lines, Outside, Path, Record};
+pub use records::Records;
 pub use refusals::Refusals;
 pub use sampling::Sampling;

@@ -17,6 +17,7 @@ use crate::lookups::Lookups;
 use crate::loops::Loops;
 use crate::output::Output;
 use crate::parameters::Parameters;
+use crate::records::Records;
 use crate::sampling::Sampling;
 use crate::upstreams::{Progress, Upstreams};
 
@@ -163,11 +164,9 @@ impl Proxy {
         if let Some(event) = self.journal.poll() {
             return Output::Event(event);
         }
-        if self.journal.next_record() {
-            return match self.journal.record() {
-                Some(record) => Output::Record(record),
-                None => unreachable!("next_record said so"),
-            };
+        if self.journal.has_records() {
+            let upstreams = &self.relay.parameters().upstreams;
+            return Output::Records(Records::new(self.journal.records(), upstreams));
         }
         let until = [
             self.relay.poll_timeout(),

@@ -1,8 +1,12 @@
 //! The forward record: everything about one forward, for people and for `tune`.
 
-mod cursor;
 mod digits;
+mod json;
+mod legs;
 mod line;
+mod lines;
+mod part;
+mod path;
 mod timestamps;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,12 +14,14 @@ use std::time::Duration;
 
 use coapway_endpoint::{SocketId, Trace};
 use coapway_message::{Code, Evidence, Token};
+use coapway_relay::UpstreamId;
 use coapway_time::Instant;
 
 use crate::cause::Cause;
 
-pub use line::Outside;
-pub use timestamps::{Timestamp, Timestamps};
+pub use lines::{Lines, Outside};
+pub use path::Path;
+pub use timestamps::Timestamp;
 
 /// One forward from receipt to final answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,12 +36,12 @@ pub struct Record {
     pub client: SocketAddr,
     /// The listening socket.
     pub listener: SocketId,
-    /// The upstream's name.
-    pub upstream: String,
+    /// The upstream, whose settings hold.
+    pub upstream: UpstreamId,
     /// The method.
     pub method: Code,
-    /// The path of the request as the client sees it, percent-encoded.
-    pub path: Vec<u8>,
+    /// The path of the request as the client sees it.
+    pub path: Path,
     /// Whether the client's request is Confirmable.
     pub confirmable: bool,
     /// The client's token.
@@ -71,9 +77,9 @@ impl Record {
             answered: Instant::ZERO,
             client: (Ipv4Addr::UNSPECIFIED, 0).into(),
             listener: SocketId(0),
-            upstream: String::new(),
+            upstream: UpstreamId::DEFAULT,
             method: Code::EMPTY,
-            path: Vec::new(),
+            path: Path::default(),
             confirmable: false,
             client_token: Token::default(),
             client_message_id: 0,

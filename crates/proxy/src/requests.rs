@@ -207,11 +207,7 @@ impl Proxy {
             self.fetches.resize(slot + 1, None);
         }
         self.fetches[slot] = Some(fetch);
-        let upstreams = &self.relay.parameters().upstreams;
-        self.journal.draft(request, |record| {
-            let upstream = &upstreams[plan.upstream.0 as usize].name;
-            arrival.describe(content, upstream, plan, now, record);
-        });
+        self.journal.draft(request, |record| arrival.describe(content, plan, now, record));
         match &plan.destination {
             Destination::Address(address) => {
                 self.try_addresses(fetch, [*address].into_iter(), &plan.content, now);
@@ -328,7 +324,9 @@ impl Proxy {
         self.relay.set_phase(fetch, Phase::Sent(origin, exchange));
         self.journal.event(|| Event::Sent { request, origin });
         self.journal.note(request, |record| {
-            record.queued += waited;
+            if !waited.is_zero() {
+                record.queued += waited;
+            }
             record.window = self.upstreams.window(exchange);
         });
     }

@@ -2,7 +2,7 @@
 
 /// A buffer with this many bytes is handed over.
 pub(super) const FULL: usize = 64 << 10;
-/// What a buffer holds without growing: a full one and the line that filled it.
+/// What a buffer holds without growing: a full one and room for the line that fills it.
 const CAPACITY: usize = FULL + (4 << 10);
 
 /// Whole lines, and room for more.

@@ -98,4 +98,3 @@ fn write_all(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
     }
     (written, Ok(()))
 }
-

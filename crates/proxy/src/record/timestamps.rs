@@ -9,7 +9,7 @@ pub type Timestamp = [u8; 27];
 
 /// Writes instants as [`Timestamp`]s. Those of one second share all but the last digits.
 #[derive(Clone, Copy, Debug)]
-pub struct Timestamps {
+pub(super) struct Timestamps {
     /// µs from 1970 to [`Instant::ZERO`].
     start: u64,
     /// The second that `text` begins with.
@@ -20,13 +20,13 @@ pub struct Timestamps {
 impl Timestamps {
     /// Instants begin `start` µs after 1970. They end with the year 9999, the last one that can be
     /// written.
-    pub const fn new(start: u64) -> Self {
+    pub(super) const fn new(start: u64) -> Self {
         Self { start, second: 0, text: *b"1970-01-01T00:00:00.000000Z" }
     }
 
     /// The text of `instant`.
-    #[inline]
-    pub fn at(&mut self, instant: Instant) -> &Timestamp {
+    #[inline(always)]
+    pub(super) fn at(&mut self, instant: Instant) -> &Timestamp {
         const LAST: u64 = 253_402_300_800_000_000 - 1;
         let micros = self.start.saturating_add(instant.as_micros()).min(LAST);
         let (second, micros) = (micros / 1_000_000, (micros % 1_000_000) as u32);
