@@ -6,7 +6,6 @@
 //! ```
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -309,34 +308,6 @@ pub fn write_path(options: &Options<'_>, text: &mut String) {
     write_segments(options.values(OptionNumber::URI_PATH), text);
 }
 
-/// Like [`write_path`], for text that is kept as bytes; they are ASCII.
-pub fn write_path_bytes(options: &Options<'_>, bytes: &mut Vec<u8>) {
-    let start = bytes.len();
-    for (number, segment) in options.iter() {
-        match number.cmp(&OptionNumber::URI_PATH) {
-            Ordering::Less => continue,
-            Ordering::Equal => {}
-            Ordering::Greater => break,
-        }
-        bytes.reserve(1 + 3 * segment.len());
-        bytes.push(b'/');
-        if segment.iter().all(|&byte| STANDS_IN_SEGMENT[usize::from(byte)]) {
-            bytes.extend_from_slice(segment);
-        } else {
-            let encoded = segment.iter().map(|byte| EStr::<Path>::encode_byte(*byte).as_str().as_bytes());
-            for (&byte, encoded) in segment.iter().zip(encoded) {
-                match STANDS_IN_SEGMENT[usize::from(byte)] {
-                    true => bytes.push(byte),
-                    false => bytes.extend_from_slice(encoded),
-                }
-            }
-        }
-    }
-    if bytes.len() == start {
-        bytes.push(b'/');
-    }
-}
-
 /// Appends the path of these segments in normal form; `/` for none.
 ///
 /// Source: RFC 7252 §6.5 steps 6, 7 and 9.
@@ -366,16 +337,6 @@ const NAME: &Table =
     &Table::new(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=");
 /// What stands unencoded in a segment.
 const SEGMENT: &Table = &NAME.or(&Table::new(b":@"));
-/// The same, by byte.
-const STANDS_IN_SEGMENT: [bool; 256] = {
-    let mut stands = [false; 256];
-    let mut byte = 0;
-    while byte < 128_u8 {
-        stands[byte as usize] = SEGMENT.allows(byte as char);
-        byte += 1;
-    }
-    stands
-};
 /// What stands unencoded in a query item: `&` would end it.
 const QUERY_ITEM: &Table = &SEGMENT.or(&Table::new(b"/?")).sub(&Table::new(b"&"));
 

@@ -1,10 +1,7 @@
 //! Records while they are made, and until they are read. Their memory is used again and again.
 
-use std::time::Duration;
-
 use coapway_endpoint::Trace;
-use coapway_message::{ExchangeId, Token};
-use smallvec::SmallVec;
+use coapway_message::ExchangeId;
 
 use crate::record::Record;
 
@@ -20,8 +17,6 @@ pub(crate) struct Drafts {
     are_told: bool,
     #[expect(clippy::vec_box, reason = "records move from list to list")]
     spare: Vec<Box<Record>>,
-    /// Memory for the exchanges of a record, which mostly are known only when it is complete.
-    spare_traces: Vec<Vec<Trace>>,
 }
 
 /// What there is of a request that is not answered yet.
@@ -39,10 +34,13 @@ pub(crate) enum Place {
 impl Drafts {
     fn put(&mut self, request: ExchangeId, what: Place) {
         let slot = request.slot as usize;
-        if self.places.len() <= slot {
-            self.places.resize_with(slot + 1, Place::default);
+        match self.places.get_mut(slot) {
+            Some(place) => *place = what,
+            None => {
+                self.places.resize_with(slot, Place::default);
+                self.places.push(what);
+            }
         }
-        self.places[slot] = what;
     }
 
     /// The record of this request is not kept.
@@ -69,15 +67,7 @@ impl Drafts {
     /// Adds how an exchange went.
     pub(crate) fn add_trace(&mut self, request: ExchangeId, trace: &Trace) {
         let Some(Place::Record(record)) = self.places.get_mut(request.slot as usize) else { return };
-        if record.traces.capacity() == 0 {
-            record.traces = self.spare_traces.pop().unwrap_or_default();
-        }
-        // Slices are copied faster than a clone is made.
-        record.traces.push(Trace {
-            token: Token::new(trace.token.as_bytes()),
-            copies: SmallVec::from_slice(&trace.copies),
-            ..*trace
-        });
+        record.exchanges.add(trace, record.received);
     }
 
     /// Takes out what there is of a request.
@@ -103,22 +93,11 @@ impl Drafts {
         &self.complete
     }
 
+    /// Gives up what was handed out, but for the memory that others need as well.
     fn put_told_away(&mut self) {
         if std::mem::take(&mut self.are_told) {
-            while let Some(record) = self.complete.pop() {
-                self.put_away(record);
-            }
+            self.complete.iter_mut().for_each(|record| record.clear());
+            self.spare.append(&mut self.complete);
         }
-    }
-
-    /// Makes a record blank for the next request.
-    fn put_away(&mut self, mut record: Box<Record>) {
-        record.traces.clear();
-        if record.traces.capacity() > 0 {
-            self.spare_traces.push(std::mem::take(&mut record.traces));
-        }
-        record.path.clear();
-        (record.early_ack, record.queued, record.window) = (None, Duration::ZERO, 0);
-        self.spare.push(record);
     }
 }

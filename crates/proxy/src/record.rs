@@ -1,6 +1,7 @@
 //! The forward record: everything about one forward, for people and for `tune`.
 
 mod digits;
+mod exchanges;
 mod json;
 mod legs;
 mod line;
@@ -12,13 +13,14 @@ mod timestamps;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use coapway_endpoint::{SocketId, Trace};
+use coapway_endpoint::SocketId;
 use coapway_message::{Code, Evidence, Token};
 use coapway_relay::UpstreamId;
 use coapway_time::Instant;
 
 use crate::cause::Cause;
 
+pub use exchanges::{Exchanges, Plain};
 pub use lines::{Lines, Outside};
 pub use path::Path;
 pub use timestamps::Timestamp;
@@ -48,8 +50,8 @@ pub struct Record {
     pub client_token: Token,
     /// The client's Message ID.
     pub client_message_id: u16,
-    /// The exchanges with origins, copy by copy.
-    pub traces: Vec<Trace>,
+    /// The exchanges with origins.
+    pub exchanges: Exchanges,
     /// When the client got an empty Acknowledgement.
     pub early_ack: Option<Instant>,
     /// How long the request waited for its turn.
@@ -83,7 +85,7 @@ impl Record {
             confirmable: false,
             client_token: Token::default(),
             client_message_id: 0,
-            traces: Vec::new(),
+            exchanges: Exchanges::None,
             early_ack: None,
             queued: Duration::ZERO,
             window: 0,
@@ -95,18 +97,30 @@ impl Record {
         }
     }
 
+    /// Becomes blank but for what each request and each answer sets anew.
+    #[inline(always)]
+    pub(crate) fn clear(&mut self) {
+        self.path.shrink();
+        (self.exchanges, self.early_ack) = (Exchanges::None, None);
+        (self.queued, self.window) = (Duration::ZERO, 0);
+    }
+
     /// The origin, once something left for it.
     pub fn origin(&self) -> Option<SocketAddr> {
-        self.traces.last().map(|trace| trace.peer.remote)
+        self.exchanges.last().map(|(origin, _)| *origin)
     }
 
     /// Our socket towards it.
+    #[inline(always)]
     pub fn local_socket(&self) -> Option<SocketId> {
-        self.traces.last().map(|trace| trace.peer.local.socket)
+        self.exchanges.last().map(|(_, socket)| socket)
     }
 
     /// Further copies that left.
     pub fn retries(&self) -> usize {
-        self.traces.iter().map(|trace| trace.copies.len()).sum::<usize>().saturating_sub(1)
+        self.exchanges.copies().saturating_sub(1)
     }
 }
+
+#[cfg(test)]
+mod tests;

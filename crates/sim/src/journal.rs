@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
-use coapway_proxy::Event;
+use coapway_proxy::{Event, Lines, Outside, Record};
 use coapway_time::Instant;
 
 use crate::network::Arrivals;
@@ -37,6 +37,7 @@ enum Entry {
     Arrived(DatagramId),
     Refused(DatagramId),
     Told(usize),
+    Recorded(usize),
     Noted(String),
 }
 
@@ -45,6 +46,8 @@ enum Entry {
 pub struct Journal {
     sent: Vec<Sent>,
     events: Vec<(Instant, Event)>,
+    /// With the names of their upstreams.
+    records: Vec<(Record, Box<str>)>,
     entries: Vec<(Instant, Entry)>,
     names: BTreeMap<SocketAddr, Box<str>>,
     /// Where the proxy listens; what passes elsewhere is between it and origins.
@@ -92,6 +95,12 @@ impl Journal {
         self.events.push((now, event));
     }
 
+    /// The proxy told of a forward to this upstream.
+    pub fn recorded(&mut self, record: &Record, upstream: &str, now: Instant) {
+        self.entries.push((now, Entry::Recorded(self.records.len())));
+        self.records.push((record.clone(), upstream.into()));
+    }
+
     /// Something else worth a line.
     pub fn noted(&mut self, note: String, now: Instant) {
         self.entries.push((now, Entry::Noted(note)));
@@ -115,6 +124,7 @@ impl Journal {
     /// The run as text, one line an entry. Two runs of one seed give the same bytes.
     pub fn log(&self) -> String {
         let mut log = String::new();
+        let mut lines = Lines::new(0);
         for (at, entry) in &self.entries {
             let line = match entry {
                 Entry::Sent(id) => {
@@ -130,14 +140,14 @@ impl Journal {
                 Entry::Arrived(id) => format!("#{} arrived", id.0),
                 Entry::Refused(id) => format!("#{} refused", id.0),
                 Entry::Told(index) => {
-                    let event = &self.events[*index].1;
-                    if let Event::Forwarded(record) = event {
-                        let mut line = Vec::new();
-                        record.write_json(&mut line, "", None, None);
-                        format!("record {}", String::from_utf8_lossy(&line).trim_end())
-                    } else {
-                        format!("event {event}")
-                    }
+                    format!("event {}", self.events[*index].1)
+                }
+                Entry::Recorded(index) => {
+                    let (record, upstream) = &self.records[*index];
+                    let outside = Outside { listener: None, upstream, local_port: None };
+                    let mut line = vec![0; Lines::room(record, &outside)];
+                    let length = lines.write(record, &outside, &mut line).unwrap_or(0);
+                    format!("record {}", String::from_utf8_lossy(&line[..length]).trim_end())
                 }
                 Entry::Noted(note) => note.clone(),
             };

@@ -10,10 +10,11 @@ use coapway_message::{Code, Method};
 use coapway_time::Instant;
 
 use super::Record;
+use super::exchanges::{Exchanges, Few, Plain};
 use super::legs::{self, Legs};
 use super::line::Line;
 use super::lines::Outside;
-use super::part::{Few, Part, ROOM};
+use super::part::{Part, ROOM};
 use super::timestamps::Timestamp;
 use crate::cause::Cause;
 
@@ -27,13 +28,16 @@ struct Sums<'r> {
     copies: u64,
     first_ack: Option<Instant>,
     acks: u64,
+    answer: Option<AnswerKind>,
 }
 
 impl Record {
     /// Enough for a line of this record, in bytes.
     pub(super) fn room(&self, upstream: &str) -> usize {
-        let copies = self.traces.iter().map(|trace| trace.copies.len()).sum::<usize>();
-        let tokens = self.client_token.as_bytes().len() + self.upstream_token().len();
+        let copies = self.exchanges.copies();
+        let traces = self.exchanges.traces();
+        let token = traces.last().map_or(0, |trace| trace.token.as_bytes().len());
+        let tokens = self.client_token.as_bytes().len() + token;
         // All parts with theirs; a byte of a name takes six at the most, one of a token two.
         4 * ROOM
             + legs::ROOM
@@ -54,16 +58,15 @@ impl Record {
         let mut line = Line::new(bytes);
         self.write_ends(&mut line, timestamp, legs, outside)?;
         line.plain(self.path.as_bytes())?;
-        let (client, upstream) = (Few::new(self.client_token.as_bytes()), Few::new(self.upstream_token()));
-        match (client, upstream, self.plain()) {
-            (Some(client), Some(upstream), Some((trace, copy))) => {
+        match (Few::new(self.client_token.as_bytes()), self.plain()) {
+            (Some(client), Some(plain)) => {
                 let mut part = line.part()?;
                 self.write_type(&mut part);
                 part.hex(client);
                 part.constant(b"\",\"upstream_token\":\"");
-                part.hex(upstream);
+                part.hex(plain.token);
                 self.write_message_id(&mut part);
-                self.write_plain(&mut part, trace, copy);
+                self.write_plain(&mut part, plain);
                 let length = part.length();
                 line.advance(length)?;
             }
@@ -88,9 +91,10 @@ impl Record {
         part.number(self.id);
         part.constant(b",\"client\":\"");
         part.address(&self.client);
-        match legs.text(outside, self.origin()) {
+        let origin = self.exchanges.last().map(|(origin, _)| origin);
+        match legs.text(outside, origin) {
             Some((text, length)) => {
-                part.beginning(text, length);
+                part.long_beginning(text, length);
                 self.write_method(&mut part);
                 let length = part.length();
                 line.advance(length)
@@ -98,7 +102,7 @@ impl Record {
             None => {
                 let length = part.length();
                 line.advance(length)?;
-                legs::write(line, outside, self.origin())?;
+                legs::write(line, outside, origin)?;
                 let mut part = line.part()?;
                 self.write_method(&mut part);
                 let length = part.length();
@@ -134,31 +138,27 @@ impl Record {
 
     /// The exchange of a forward for which [`Record::write_plain`] is right.
     #[inline(always)]
-    fn plain(&self) -> Option<(&Trace, &Copy)> {
-        let [trace] = &self.traces[..] else { return None };
-        let [copy] = &trace.copies[..] else { return None };
-        let is_plain = copy.sent == self.received
-            && trace.first_ack == Some(self.answered)
-            && trace.acks == 1
-            && trace.answer == Some(AnswerKind::Piggybacked)
+    fn plain(&self) -> Option<&Plain> {
+        let Exchanges::Plain(plain) = &self.exchanges else { return None };
+        let is_plain = plain.answered == self.answered
             && self.early_ack.is_none()
             && self.queued.is_zero()
             && self.cause == Cause::Origin
             && self.evidence.is_none();
-        is_plain.then_some((trace, copy))
+        is_plain.then_some(plain)
     }
 
     #[inline(always)]
-    fn write_plain(&self, part: &mut Part<'_>, trace: &Trace, copy: &Copy) {
+    fn write_plain(&self, part: &mut Part<'_>, plain: &Plain) {
         part.constant(b",\"attempts\":[{\"mid\":");
-        part.short(trace.message_id);
+        part.short(plain.message_id);
         part.constant(b",\"kind\":\"first\",\"at_ms\":0.000,\"took_ms\":");
         let start = part.length();
         part.millis(self.micros(self.answered));
         // Also the time of the Acknowledgement, and of everything.
         let (took, length) = part.since(start);
         part.constant(b",\"rto_ms\":");
-        part.millis(micros(copy.timeout));
+        part.millis(micros(plain.timeout));
         part.constant(b"}],\"retries\":0,\"first_ack_ms\":");
         part.beginning(&took, length);
         part.constant(b",\"acks\":1,\"answer_kind\":\"piggybacked\",\"window\":");
@@ -173,19 +173,20 @@ impl Record {
     /// All behind the path, whatever happened.
     #[inline(never)]
     fn write_any(&self, line: &mut Line<'_>) -> Option<()> {
+        let traces = self.exchanges.traces();
         let mut part = line.part()?;
         self.write_type(&mut part);
         let length = part.length();
         line.advance(length)?;
         line.hex(self.client_token.as_bytes())?;
         line.plain(b"\",\"upstream_token\":\"")?;
-        line.hex(self.upstream_token())?;
+        line.hex(traces.last().map_or(&[], |trace| trace.token.as_bytes()))?;
         let mut part = line.part()?;
         self.write_message_id(&mut part);
         part.constant(b",\"attempts\":[");
         let length = part.length();
         line.advance(length)?;
-        let sums = self.write_attempts(line)?;
+        let sums = self.write_attempts(line, &traces)?;
         let mut part = line.part()?;
         self.write_answer(&mut part, &sums);
         let length = part.length();
@@ -193,11 +194,12 @@ impl Record {
     }
 
     /// The attempts, the last one without its end.
-    fn write_attempts(&self, line: &mut Line<'_>) -> Option<Sums<'_>> {
+    fn write_attempts<'t>(&self, line: &mut Line<'_>, traces: &'t [Trace]) -> Option<Sums<'t>> {
         let mut sums = Sums::default();
-        for trace in &self.traces {
+        for trace in traces {
             sums.first_ack = sums.first_ack.or(trace.first_ack);
             sums.acks += u64::from(trace.acks);
+            sums.answer = trace.answer;
             let mut is_first = true;
             for copy in &trace.copies {
                 let mut part = line.part()?;
@@ -232,7 +234,7 @@ impl Record {
         self.write_moment(part, sums.first_ack);
         part.constant(b",\"acks\":");
         part.number(sums.acks);
-        match self.traces.last().and_then(|trace| trace.answer) {
+        match sums.answer {
             Some(AnswerKind::Piggybacked) => {
                 part.constant(b",\"answer_kind\":\"piggybacked\",\"window\":");
             }
@@ -288,10 +290,6 @@ impl Record {
     /// From receipt until then.
     const fn micros(&self, at: Instant) -> u64 {
         at.as_micros().saturating_sub(self.received.as_micros())
-    }
-
-    fn upstream_token(&self) -> &[u8] {
-        self.traces.last().map_or(&[], |trace| trace.token.as_bytes())
     }
 }
 

@@ -7,7 +7,7 @@ use super::line::Line;
 use super::lines::Outside;
 
 /// No text that is kept is longer, in bytes.
-pub(super) const LONGEST: usize = 256;
+pub(super) const LONGEST: usize = 192;
 /// So many are kept, one for each hash of an origin.
 const KEPT: u32 = 64;
 /// What a text takes at the most but for the upstream's name, in bytes.
@@ -53,7 +53,7 @@ impl Legs {
     pub(super) fn text(
         &mut self,
         outside: &Outside<'_>,
-        origin: Option<SocketAddr>,
+        origin: Option<&SocketAddr>,
     ) -> Option<(&[u8; LONGEST], usize)> {
         let leg = self.kept.get_mut((hash(origin) % KEPT) as usize)?;
         if !leg.is_of(outside, origin) {
@@ -65,10 +65,10 @@ impl Legs {
 
 impl Leg {
     #[inline(always)]
-    fn is_of(&self, outside: &Outside<'_>, origin: Option<SocketAddr>) -> bool {
+    fn is_of(&self, outside: &Outside<'_>, origin: Option<&SocketAddr>) -> bool {
         self.length > 0
-            && self.origin == origin
-            && self.listener == outside.listener
+            && is_at(self.origin.as_ref(), origin)
+            && is_at(self.listener.as_ref(), outside.listener.as_ref())
             && self.local_port == outside.local_port
             && is_same(self.upstream.as_bytes(), outside.upstream.as_bytes())
     }
@@ -77,7 +77,7 @@ impl Leg {
     fn become_of(
         &mut self,
         outside: &Outside<'_>,
-        origin: Option<SocketAddr>,
+        origin: Option<&SocketAddr>,
         scratch: &mut [u8],
     ) -> Option<()> {
         if outside.upstream.len() > LONGEST_NAME {
@@ -91,14 +91,15 @@ impl Leg {
         self.text.get_mut(..length)?.copy_from_slice(scratch.get(..length)?);
         self.upstream.clear();
         self.upstream.push_str(outside.upstream);
-        (self.listener, self.origin, self.local_port) = (outside.listener, origin, outside.local_port);
+        (self.listener, self.origin, self.local_port) =
+            (outside.listener, origin.copied(), outside.local_port);
         self.length = length;
         Some(())
     }
 }
 
 /// Writes the text.
-pub(super) fn write(line: &mut Line<'_>, outside: &Outside<'_>, origin: Option<SocketAddr>) -> Option<()> {
+pub(super) fn write(line: &mut Line<'_>, outside: &Outside<'_>, origin: Option<&SocketAddr>) -> Option<()> {
     let mut part = line.part()?;
     match &outside.listener {
         Some(listener) => {
@@ -112,7 +113,7 @@ pub(super) fn write(line: &mut Line<'_>, outside: &Outside<'_>, origin: Option<S
     line.advance(length)?;
     line.text(outside.upstream)?;
     let mut part = line.part()?;
-    match &origin {
+    match origin {
         Some(origin) => {
             part.constant(b"\",\"origin\":\"");
             part.address(origin);
@@ -128,7 +129,7 @@ pub(super) fn write(line: &mut Line<'_>, outside: &Outside<'_>, origin: Option<S
     line.advance(length)
 }
 
-fn hash(origin: Option<SocketAddr>) -> u32 {
+fn hash(origin: Option<&SocketAddr>) -> u32 {
     let (address, port) = match origin {
         Some(SocketAddr::V4(origin)) => (origin.ip().to_bits(), origin.port()),
         Some(SocketAddr::V6(origin)) => {
@@ -139,6 +140,16 @@ fn hash(origin: Option<SocketAddr>) -> u32 {
     };
     // The upper bits of a product depend on all bits of its factors.
     (address ^ u32::from(port) << 16).wrapping_mul(0x9E37_79B1) >> 16
+}
+
+#[inline(always)]
+fn is_at(one: Option<&SocketAddr>, other: Option<&SocketAddr>) -> bool {
+    match (one, other) {
+        (Some(SocketAddr::V4(one)), Some(SocketAddr::V4(other))) => {
+            one.ip().to_bits() == other.ip().to_bits() && one.port() == other.port()
+        }
+        _ => one == other,
+    }
 }
 
 /// Compares two names; where they are short, without a call.

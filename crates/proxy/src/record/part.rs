@@ -7,11 +7,12 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::digits::{four, hex, hex_of_four, octets, pair};
+use super::exchanges::Few;
 
 /// No part is longer, in bytes; a power of two.
 const LONGEST: usize = 1024;
 /// No piece is longer.
-const LONGEST_PIECE: usize = 256;
+const LONGEST_PIECE: usize = 64;
 /// The room a part needs.
 pub(super) const ROOM: usize = LONGEST + LONGEST_PIECE;
 
@@ -102,6 +103,20 @@ impl<'b> Part<'b> {
         self.length += length;
     }
 
+    /// The same of a longer text, in pieces of 64 bytes.
+    #[inline(always)]
+    pub(super) fn long_beginning(&mut self, text: &[u8], length: usize) {
+        let mut at = self.length;
+        for piece in text.as_chunks::<64>().0 {
+            if at >= self.length + length {
+                break;
+            }
+            put(self.bytes, at, piece);
+            at += 64;
+        }
+        self.length += length;
+    }
+
     /// An address and its port, without quotation marks.
     #[inline(always)]
     pub(super) fn address(&mut self, address: &SocketAddr) {
@@ -113,28 +128,6 @@ impl<'b> Part<'b> {
         for &byte in word.as_bytes().iter().take(LONGEST_PIECE) {
             self.constant(&[byte]);
         }
-    }
-}
-
-/// Up to eight bytes, the first one lowest.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Few {
-    bytes: u64,
-    length: usize,
-}
-
-impl Few {
-    /// `None` for more.
-    #[inline(always)]
-    pub(super) fn new(bytes: &[u8]) -> Option<Self> {
-        let length = bytes.len();
-        let bytes = match (bytes.first_chunk::<8>(), bytes.first_chunk::<4>()) {
-            (Some(&eight), _) if length == 8 => u64::from_le_bytes(eight),
-            (None, Some(&four)) if length == 4 => u32::from_le_bytes(four).into(),
-            _ if length < 8 => bytes.iter().rfold(0, |above, &byte| above << 8 | u64::from(byte)),
-            _ => return None,
-        };
-        Some(Self { bytes, length })
     }
 }
 
@@ -179,18 +172,31 @@ fn digits(bytes: &mut [u8; ROOM], at: usize, value: u64) -> usize {
 /// Writes microseconds as milliseconds at `at`; returns where they end.
 #[inline(never)]
 fn decimals(bytes: &mut [u8; ROOM], at: usize, micros: u64) -> usize {
+    let (whole, rest) = (micros / 1000, (micros % 1000) as u32);
+    // A dot and three digits.
+    let rest = u32::from_le_bytes(four(rest)) & !0xFF | u32::from(b'.');
     let mut part = Part { bytes, length: at };
-    let [a, b, c] = match u32::try_from(micros) {
-        Ok(micros) => {
-            part.number((micros / 1000).into());
-            three(micros % 1000)
+    match whole {
+        0..10 => {
+            let text = u64::from(b'0') | whole | u64::from(rest) << 8;
+            part.beginning(&text.to_le_bytes(), 5);
         }
-        Err(_) => {
-            part.number(micros / 1000);
-            three((micros % 1000) as u32)
+        10..1000 => {
+            // Three digits, or two where the first would be a zero.
+            let zeros = (whole < 100) as usize;
+            let digits = u64::from(u32::from_le_bytes(four(whole as u32)) >> (8 + 8 * zeros));
+            let text = digits | u64::from(rest) << (24 - 8 * zeros);
+            part.beginning(&text.to_le_bytes(), 7 - zeros);
         }
-    };
-    part.constant(&[b'.', a, b, c]);
+        _ => return long_decimals(part, whole, rest),
+    }
+    part.length
+}
+
+#[inline(never)]
+fn long_decimals(mut part: Part<'_>, whole: u64, rest: u32) -> usize {
+    part.number(whole);
+    part.constant(&rest.to_le_bytes());
     part.length
 }
 
