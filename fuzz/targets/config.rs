@@ -41,7 +41,7 @@ fn settles_a_request(config: &Config) {
     proxy.handle_input(Input::Datagram { local, remote, bytes: &bytes, truncated: false }, now);
     for _ in 0..10_000 {
         match proxy.poll_output() {
-            Output::Transmit(_) | Output::LookUp { .. } | Output::Event(_) => {}
+            Output::Transmit(_) | Output::LookUp { .. } | Output::Event(_) | Output::Records(_) => {}
             Output::Wait { until: None } => break,
             Output::Wait { until: Some(until) } => {
                 now = now.max(until);

@@ -16,7 +16,8 @@ use coapway_fuzz::message::{TYPES, message, raw};
 use coapway_message::uri::{Authority, Host};
 use coapway_message::{Code, Datagram, ExchangeId, Failure, MessageType, OptionNumber};
 use coapway_proxy::{
-    Event, Input, Limits, Listening, Output, Parameters, Proxy, SocketRole, UpstreamParameters,
+    Event, Input, Limits, Lines, Listening, Output, Outside, Parameters, Proxy, Record, SocketRole,
+    UpstreamParameters,
 };
 use coapway_relay::{Forward, Route, Upstream, UpstreamId};
 use coapway_time::Instant;
@@ -356,6 +357,9 @@ impl World {
                 }
                 Output::LookUp { lookup, .. } => self.lookups.push(lookup),
                 Output::Event(event) => self.told(&event),
+                Output::Records(records) => {
+                    records.iter().for_each(|(record, upstream)| recorded(record, upstream));
+                }
                 Output::Wait { until } => {
                     self.until = until;
                     self.proxy.check_invariants();
@@ -393,4 +397,14 @@ fn keep(list: &mut VecDeque<Sighting>, sighting: Sighting) {
         list.pop_front();
     }
     list.push_back(sighting);
+}
+
+/// Every record is one line, whatever the client asked for.
+fn recorded(record: &Record, upstream: &str) {
+    let outside = Outside { listener: None, upstream, local_port: None };
+    let mut line = vec![0; Lines::room(record, &outside)];
+    let length = Lines::new(0).write(record, &outside, &mut line).expect("there is room");
+    let text = std::str::from_utf8(&line[..length]).expect("it is text");
+    assert!(text.starts_with('{') && text.ends_with("}\n"), "{text:?}");
+    assert_eq!(text.chars().filter(|symbol| symbol.is_control()).count(), 1, "{text:?}");
 }

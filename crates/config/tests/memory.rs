@@ -89,7 +89,7 @@ impl World {
                     self.sent.push((out.peer.local.socket, out.peer.remote, out.datagram.into()));
                 }
                 Output::Wait { until } => return until,
-                Output::LookUp { .. } | Output::Event(_) => {}
+                Output::LookUp { .. } | Output::Event(_) | Output::Records(_) => {}
             }
         }
     }

@@ -5,8 +5,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::time::Duration;
 
 use coapway_config::{RecordDestination, RecordSettings};
-use coapway_endpoint::SocketId;
-use coapway_proxy::{Alert, Event};
+use coapway_proxy::{Alert, Event, Outside, Records, Sampling};
 use coapway_time::Instant;
 
 use crate::clock::Clock;
@@ -21,18 +20,14 @@ const TELL_LEFT_OUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Events {
     records: Option<RecordWriter>,
+    sampling: Sampling,
 }
 
 impl Events {
     /// Opens what the settings name.
     pub(crate) fn start(settings: &RecordSettings, clock: &Clock) -> io::Result<Self> {
-        Self::open(settings, clock).map(|records| Self { records })
-    }
-
-    /// Opens what the settings name, for [`Events::replace`].
-    pub(crate) fn open(settings: &RecordSettings, clock: &Clock) -> io::Result<Option<RecordWriter>> {
         let target = match &settings.destination {
-            RecordDestination::Off => return Ok(None),
+            RecordDestination::Off => return Ok(Self { records: None, sampling: Sampling::ALL }),
             RecordDestination::StandardOutput => Target::StandardOutput,
             RecordDestination::File(path) => Target::File(path.clone()),
         };
@@ -42,13 +37,14 @@ impl Events {
             tracing::warn!("waiting until somebody reads {}", path.display());
         }
         let wall_clock = WallClock { at_start: clock.started_at() };
-        RecordWriter::start(target, settings.sample, wall_clock).map(Some)
+        let records = Some(RecordWriter::start(target, wall_clock)?);
+        Ok(Self { records, sampling: Sampling::share(settings.sample) })
     }
 
     /// Records go elsewhere from now on. What is on its way to where they went is still written, without
     /// anybody waiting for it.
-    pub(crate) fn replace(&mut self, records: Option<RecordWriter>) {
-        if let Some(before) = std::mem::replace(&mut self.records, records) {
+    pub(crate) fn replace(&mut self, by: Self) {
+        if let Some(before) = std::mem::replace(self, by).records {
             // Without a thread it is closed here, which takes a second at the most.
             let _ = std::thread::Builder::new().name("last-records".into()).spawn(move || drop(before));
         }
@@ -63,18 +59,29 @@ impl Events {
 }
 
 impl Reader for Events {
-    fn read(&mut self, event: Event, now: Instant, sockets: &Sockets) {
+    fn sampling(&self) -> Sampling {
+        self.sampling
+    }
+
+    fn records(&mut self, records: Records<'_>, now: Instant, sockets: &Sockets) {
+        let Some(writer) = &mut self.records else { return };
+        for (record, upstream) in records.iter() {
+            let local = record.local_socket().and_then(|socket| sockets.local_addr(socket));
+            let outside = Outside {
+                listener: sockets.local_addr(record.listener),
+                upstream,
+                local_port: local.map(|address| address.port()),
+            };
+            writer.write(record, &outside, now);
+        }
+    }
+
+    fn read(&mut self, event: Event, now: Instant, _sockets: &Sockets) {
         match (event, &mut self.records) {
-            (Event::Forwarded(record), Some(records)) => {
-                let listener = sockets.local_addr(SocketId(record.listener));
-                let local_port = record.local_port.and_then(|number| sockets.local_addr(SocketId(number)));
-                records.write(&record, listener, local_port.map(|address| address.port()), now);
-            }
             (Event::Refused(refusals), Some(records)) => records.write_refusals(&refusals, now),
             (Event::Alert(alert), _) => tell(&alert),
             (
-                Event::Forwarded(_)
-                | Event::Refused(_)
+                Event::Refused(_)
                 | Event::Received { .. }
                 | Event::Repeated { .. }
                 | Event::Sent { .. }

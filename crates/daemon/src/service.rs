@@ -36,7 +36,7 @@ struct Prepared {
     config: Config,
     bound: Bound,
     resolver: Option<Resolver>,
-    records: Option<Option<RecordWriter>>,
+    records: Option<Events>,
     lines: Option<Lines>,
 }
 
@@ -126,7 +126,7 @@ impl Service<'_> {
         let resolver = (config.resolver() != self.config.resolver()).then(|| resolver(&config));
         let resolver = resolver.transpose().map_err(cannot("resolver", "cannot be started"))?;
         let records = config.record() != self.config.record();
-        let records = records.then(|| Events::open(config.record(), &self.clock)).transpose();
+        let records = records.then(|| Events::start(config.record(), &self.clock)).transpose();
         let records = records.map_err(cannot("record.file", "cannot be opened"))?;
         let lines = (config.log() != self.config.log()).then(|| log::open(config.log())).transpose();
         let lines = lines.map_err(cannot("log.file", "cannot be opened"))?;
@@ -175,7 +175,7 @@ impl Service<'_> {
             resolver,
         });
         if let Some(records) = records {
-            self.worker.reader().replace(records);
+            self.worker.change_reader(|events| events.replace(records));
         }
         if let Some(lines) = lines {
             log::replace(lines);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use coapway_endpoint::{Local, Seed};
 use coapway_message::Failure;
-use coapway_proxy::{Event, Input, Listening, Output, Parameters, Proxy};
+use coapway_proxy::{Event, Input, Listening, Output, Parameters, Proxy, Records, Sampling};
 use coapway_time::Instant;
 use coapway_transport::{Finished, IcmpCode, IcmpError, LookupError, ReceiveBatch, Resolver};
 
@@ -33,8 +33,14 @@ const TURNS_WHEN_LATE: usize = 64;
 const ORDER: usize = 0;
 const RESOLVER: usize = 1;
 
-/// Whoever reads the events of a proxy.
+/// Whoever reads the events and forward records of a proxy.
 pub(crate) trait Reader {
+    /// Of which forwards there are to be records, if of any.
+    fn sampling(&self) -> Sampling {
+        Sampling::ALL
+    }
+    /// Takes records.
+    fn records(&mut self, _records: Records<'_>, _now: Instant, _sockets: &Sockets) {}
     /// Takes one event.
     fn read(&mut self, event: Event, now: Instant, sockets: &Sockets);
     /// Time to hand over what was gathered; says when to come back.
@@ -73,8 +79,10 @@ impl<R: Reader> Worker<R> {
         clock: Clock,
         seed: Seed,
     ) -> Self {
+        let mut proxy = Proxy::new(parameters, listening, seed);
+        proxy.sample_records(reader.sampling());
         Self {
-            proxy: Proxy::new(parameters, listening, seed),
+            proxy,
             sockets,
             resolver: Names::new(resolver),
             reader,
@@ -243,6 +251,7 @@ impl<R: Reader> Worker<R> {
                     }
                 }
                 Output::Event(event) => self.reader.read(event, now, &self.sockets),
+                Output::Records(records) => self.reader.records(records, now, &self.sockets),
                 Output::Wait { until } => {
                     self.until = until;
                     return;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use coapway_message::Method;
-use coapway_proxy::Event;
+use coapway_proxy::Record;
 use coapway_time::Instant;
 
 /// What is older does not count.
@@ -82,11 +82,9 @@ fn share(part: usize, whole: usize) -> Option<f64> {
 }
 
 impl Figures {
-    pub(crate) fn told(&mut self, at: Instant, event: &Event) {
-        if let Event::Forwarded(record) = event {
-            let copies = record.traces.iter().map(|trace| trace.copies.len()).sum();
-            self.copies.push_back((at, copies));
-        }
+    pub(crate) fn recorded(&mut self, at: Instant, record: &Record) {
+        let copies = record.exchanges.traces().iter().map(|trace| trace.copies.len()).sum();
+        self.copies.push_back((at, copies));
     }
 
     pub(crate) fn settled(&mut self, settled: &[Settled], now: Instant) {

@@ -73,8 +73,7 @@ impl Forwards {
             | Event::Acknowledged { .. }
             | Event::Delivered { .. }
             | Event::Alert(_)
-            | Event::Refused(_)
-            | Event::Forwarded(_) => {}
+            | Event::Refused(_) => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use coapway_proxy::{Event, Learned};
+use coapway_proxy::{Learned, Record};
 use coapway_time::Instant;
 
 /// As long as the chart is wide.
@@ -21,9 +21,9 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub(crate) fn told(&mut self, at: Instant, event: &Event) {
-        let Event::Forwarded(record) = event else { return };
-        let exact = record.traces.iter().filter(|trace| trace.confirmable);
+    pub(crate) fn recorded(&mut self, at: Instant, record: &Record) {
+        let traces = record.exchanges.traces();
+        let exact = traces.iter().filter(|trace| trace.confirmable);
         let exact = exact.filter_map(|trace| trace.exact_round_trip());
         self.round_trips.extend(exact.map(|round_trip| (at, round_trip)));
     }

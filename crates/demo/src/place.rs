@@ -124,10 +124,12 @@ impl Place {
         self.world.run_until(until);
         let mut told = Vec::new();
         for (at, event) in self.world.events() {
-            self.figures.told(*at, event);
-            self.history.told(*at, event);
             self.forwards.told(*at, event);
             told.push((*at, Told::Event(event.clone())));
+        }
+        for (at, record) in self.world.journal().records() {
+            self.figures.recorded(at, record);
+            self.history.recorded(at, record);
         }
         self.world.forget();
         let mut settled = Vec::new();

@@ -14,7 +14,14 @@ pub struct Token(SmallVec<[u8; 8]>);
 impl Token {
     /// A token of these bytes.
     pub fn new(bytes: &[u8]) -> Self {
-        Self(SmallVec::from_slice(bytes))
+        // Those of our own have eight bytes, and most have four or eight.
+        match (bytes.first_chunk::<8>(), bytes.first_chunk::<4>()) {
+            (Some(&eight), _) if bytes.len() == 8 => Self(SmallVec::from_buf(eight)),
+            (None, Some(&[a, b, c, d])) if bytes.len() == 4 => {
+                Self(SmallVec::from_buf_and_len([a, b, c, d, 0, 0, 0, 0], 4))
+            }
+            _ => Self(SmallVec::from_slice(bytes)),
+        }
     }
 
     /// Its bytes.

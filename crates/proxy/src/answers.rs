@@ -21,10 +21,8 @@ impl Proxy {
         let others = self.wind_up(id, &fetch, Some(exchange), now);
         let trace = self.upstreams.endpoint().ended(exchange);
         let evidence = others.max(evidence(Failure::Unusable, trace));
-        if self.journal.records()
-            && let Some(trace) = trace
-        {
-            self.journal.trace(fetch.request, trace.clone());
+        if let Some(trace) = trace {
+            self.journal.trace(fetch.request, trace);
         }
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
@@ -75,8 +73,8 @@ impl Proxy {
         {
             self.lookups.distrust(trace.peer.remote.ip(), now);
         }
-        if let Some(trace) = trace.filter(|_| self.journal.records()) {
-            self.journal.trace(request, *trace);
+        if let Some(trace) = &trace {
+            self.journal.trace(request, trace);
         }
         if failure == Failure::Unreachable
             && evidence != Evidence::OutcomeUnknown
@@ -139,9 +137,7 @@ impl Proxy {
             }
             if let Some(trace) = self.upstreams.cancel(exchange, now) {
                 known = known.max(evidence(Failure::TimedOut, Some(&trace)));
-                if self.journal.records() {
-                    self.journal.trace(fetch.request, trace);
-                }
+                self.journal.trace(fetch.request, &trace);
             }
         }
         known

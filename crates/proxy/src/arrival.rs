@@ -1,13 +1,10 @@
 //! A client's request at the moment it comes in.
 
-use std::time::Duration;
-
 use coapway_endpoint::Peer;
-use coapway_message::{Code, Content, ExchangeId, Token, uri};
+use coapway_message::{Content, ExchangeId, Token};
 use coapway_relay::Plan;
 use coapway_time::Instant;
 
-use crate::cause::Cause;
 use crate::journal::size;
 use crate::record::Record;
 
@@ -22,41 +19,19 @@ pub(crate) struct Arrival<'d> {
 }
 
 impl Arrival<'_> {
-    /// The beginning of its record.
-    pub(crate) fn record(
-        &self,
-        content: &Content<'_>,
-        upstream: &str,
-        plan: &Plan<'_>,
-        now: Instant,
-    ) -> Record {
-        let mut path = String::new();
+    /// Says in a blank record what is known now.
+    pub(crate) fn describe(&self, content: &Content<'_>, plan: &Plan<'_>, now: Instant, record: &mut Record) {
         // What the client asked for: by a route its own path, else the one its Proxy-Uri became.
         let options = if plan.route.is_some() { &content.options } else { &plan.content.options };
-        uri::write_path(options, &mut path);
-        Record {
-            id: 0,
-            received: now,
-            answered: now,
-            client: self.peer.remote,
-            listener: self.peer.local.socket.0,
-            upstream: upstream.into(),
-            origin: None,
-            local_port: None,
-            method: content.code,
-            path: path.into(),
-            confirmable: self.confirmable,
-            client_token: Token::new(self.token),
-            client_message_id: self.message_id,
-            traces: Vec::new(),
-            early_ack: None,
-            queued: Duration::ZERO,
-            window: 0,
-            code: Code::EMPTY,
-            cause: Cause::Origin,
-            evidence: None,
-            bytes_in: size(content),
-            bytes_out: 0,
-        }
+        record.upstream = plan.upstream;
+        record.path.set(options);
+        record.received = now;
+        record.client = self.peer.remote;
+        record.listener = self.peer.local.socket;
+        record.method = content.code;
+        record.confirmable = self.confirmable;
+        record.client_token = Token::new(self.token);
+        record.client_message_id = self.message_id;
+        record.bytes_in = size(content);
     }
 }

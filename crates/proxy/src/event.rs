@@ -1,4 +1,4 @@
-//! All that can be told: one enum for log, metrics, dashboard, records and checks.
+//! All that can be told but forward records: one enum for log, metrics, dashboard and checks.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,7 +7,6 @@ use coapway_message::{Code, Evidence, ExchangeId, Failure};
 
 use crate::alert::Alert;
 use crate::cause::Cause;
-use crate::record::Record;
 use crate::refusals::Refusals;
 
 /// Something happened. `request` names the client's request throughout.
@@ -75,8 +74,6 @@ pub enum Event {
     Alert(Alert),
     /// Answers without a forward, one kind of them in one second; only when records are asked for.
     Refused(Refusals),
-    /// The forward record; only when records are asked for.
-    Forwarded(Box<Record>),
 }
 
 impl fmt::Display for Event {
@@ -104,7 +101,6 @@ impl fmt::Display for Event {
             Self::Refused(Refusals { code, cause, count, .. }) => {
                 write!(f, "answered {count} times {code} {}", cause.name())
             }
-            Self::Forwarded(_) => f.write_str("record"),
         }
     }
 }

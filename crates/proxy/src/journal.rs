@@ -1,6 +1,6 @@
 //! Events and forward records, for whoever listens.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use coapway_endpoint::Trace;
 use coapway_message::{Content, Evidence, ExchangeId};
@@ -8,30 +8,30 @@ use coapway_time::Instant;
 
 use crate::alert::Alert;
 use crate::cause::Cause;
+use crate::drafts::{Drafts, Place};
 use crate::event::Event;
 use crate::record::Record;
 use crate::refusals::Sums;
+use crate::sampling::Sampling;
 
 /// What is listened to. What nobody listens to costs nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Listening {
-    /// Every event but records.
+    /// Every event.
     pub events: bool,
-    /// A record per forward.
+    /// A record per forward, and sums of answers without one.
     pub records: bool,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     listening: Listening,
+    sampling: Sampling,
     events: VecDeque<Event>,
-    /// Records of requests that are not answered yet, by request slot.
-    drafts: Vec<Option<Box<Record>>>,
+    drafts: Drafts,
     next_record: u64,
     /// Answers without a record.
     refusals: Sums,
-    /// Slots of requests that were under way when recording began.
-    unrecorded: BTreeSet<u32>,
 }
 
 impl Journal {
@@ -52,12 +52,14 @@ impl Journal {
             return;
         }
         self.tell_refusals(now);
-        self.drafts.clear();
-        self.unrecorded = under_way.filter(|_| listening.records).map(|request| request.slot).collect();
+        self.drafts.forget();
+        if listening.records {
+            under_way.for_each(|request| self.drafts.leave_out(request));
+        }
     }
 
-    pub(crate) const fn records(&self) -> bool {
-        self.listening.records
+    pub(crate) const fn sample(&mut self, sampling: Sampling) {
+        self.sampling = sampling;
     }
 
     pub(crate) fn event(&mut self, event: impl FnOnce() -> Event) {
@@ -73,6 +75,14 @@ impl Journal {
 
     pub(crate) fn poll(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    pub(crate) fn has_records(&mut self) -> bool {
+        self.drafts.has_complete()
+    }
+
+    pub(crate) fn records(&mut self) -> &[Box<Record>] {
+        self.drafts.tell()
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
@@ -91,33 +101,32 @@ impl Journal {
         self.events.extend(self.refusals.take(over).map(Event::Refused));
     }
 
-    pub(crate) fn draft(&mut self, request: ExchangeId, record: impl FnOnce() -> Record) {
+    /// Begins the record of a request. One that is not kept is not begun.
+    pub(crate) fn draft(&mut self, request: ExchangeId, describe: impl FnOnce(&mut Record)) {
         if !self.listening.records {
             return;
         }
-        let slot = request.slot as usize;
-        if self.drafts.len() <= slot {
-            self.drafts.resize_with(slot + 1, || None);
-        }
-        let mut record = Box::new(record());
-        record.id = self.next_record;
+        let id = self.next_record;
         self.next_record += 1;
-        self.drafts[slot] = Some(record);
+        if !self.sampling.keeps(id) {
+            self.drafts.leave_out(request);
+            return;
+        }
+        self.drafts.begin(request, |record| {
+            describe(record);
+            record.id = id;
+        });
     }
 
     /// Adds to the record of a request that is not answered yet.
     pub(crate) fn note(&mut self, request: ExchangeId, add: impl FnOnce(&mut Record)) {
-        if let Some(Some(record)) = self.drafts.get_mut(request.slot as usize) {
+        if let Some(record) = self.drafts.get_mut(request) {
             add(record);
         }
     }
 
-    pub(crate) fn trace(&mut self, request: ExchangeId, trace: Trace) {
-        self.note(request, |record| {
-            record.origin = Some(trace.peer.remote);
-            record.local_port = Some(trace.peer.local.socket.0);
-            record.traces.push(trace);
-        });
+    pub(crate) fn trace(&mut self, request: ExchangeId, trace: &Trace) {
+        self.drafts.add_trace(request, trace);
     }
 
     pub(crate) fn answered(
@@ -130,16 +139,18 @@ impl Journal {
     ) {
         let code = content.code;
         self.event(|| Event::Answered { request, code, cause, evidence });
-        let draft = self.drafts.get_mut(request.slot as usize).and_then(Option::take);
-        let Some(mut record) = draft else {
-            if !self.unrecorded.remove(&request.slot) && self.listening.records {
-                self.refusals.add(code, cause, now);
-            }
+        if !self.listening.records {
             return;
-        };
-        (record.code, record.cause, record.evidence, record.answered) = (code, cause, evidence, now);
-        record.bytes_out = size(content);
-        self.events.push_back(Event::Forwarded(record));
+        }
+        match self.drafts.take(request) {
+            Place::Empty => self.refusals.add(code, cause, now),
+            Place::LeftOut => {}
+            Place::Record(mut record) => {
+                (record.code, record.cause, record.evidence, record.answered) = (code, cause, evidence, now);
+                record.bytes_out = size(content);
+                self.drafts.complete(record);
+            }
+        }
     }
 }
 

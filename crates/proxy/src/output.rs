@@ -4,6 +4,7 @@ use coapway_endpoint::Transmit;
 use coapway_time::Instant;
 
 use crate::event::Event;
+use crate::records::Records;
 
 /// What is to be done outside.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub enum Output<'o> {
     },
     /// Tell whoever listens.
     Event(Event),
+    /// Tell of forwards that have their final answer; only when records are asked for.
+    Records(Records<'o>),
     /// Nothing is left to do until then, or until something comes in.
     Wait {
         /// When to come back; never, when there is nothing to wait for.

@@ -17,6 +17,8 @@ use crate::lookups::Lookups;
 use crate::loops::Loops;
 use crate::output::Output;
 use crate::parameters::Parameters;
+use crate::records::Records;
+use crate::sampling::Sampling;
 use crate::upstreams::{Progress, Upstreams};
 
 /// A CoAP proxy without sockets and without a clock.
@@ -103,6 +105,11 @@ impl Proxy {
         }
     }
 
+    /// From now on, records are made of this share of forwards; of all, unless this was called.
+    pub const fn sample_records(&mut self, sampling: Sampling) {
+        self.journal.sample(sampling);
+    }
+
     /// Something happened outside.
     pub fn handle_input(&mut self, input: Input<'_>, now: Instant) {
         match input {
@@ -167,6 +174,10 @@ impl Proxy {
         }
         if let Some(event) = self.journal.poll() {
             return Output::Event(event);
+        }
+        if self.journal.has_records() {
+            let upstreams = &self.relay.parameters().upstreams;
+            return Output::Records(Records::new(self.journal.records(), upstreams));
         }
         let until = [
             self.relay.poll_timeout(),

@@ -1,14 +1,29 @@
 //! The forward record: everything about one forward, for people and for `tune`.
 
-use std::io::Write as _;
-use std::net::SocketAddr;
+mod digits;
+mod exchanges;
+mod json;
+mod legs;
+mod line;
+mod lines;
+mod part;
+mod path;
+mod timestamps;
+
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use coapway_endpoint::{AnswerKind, Trace};
+use coapway_endpoint::SocketId;
 use coapway_message::{Code, Evidence, Token};
+use coapway_relay::UpstreamId;
 use coapway_time::Instant;
 
 use crate::cause::Cause;
+
+pub use exchanges::{Exchanges, Plain};
+pub use lines::{Lines, Outside};
+pub use path::Path;
+pub use timestamps::Timestamp;
 
 /// One forward from receipt to final answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,26 +36,22 @@ pub struct Record {
     pub answered: Instant,
     /// Who asked.
     pub client: SocketAddr,
-    /// The listening socket, by number.
-    pub listener: u32,
-    /// The upstream's name.
-    pub upstream: Box<str>,
-    /// The origin's address, once it was known.
-    pub origin: Option<SocketAddr>,
-    /// The number of our socket towards it.
-    pub local_port: Option<u32>,
+    /// The listening socket.
+    pub listener: SocketId,
+    /// The upstream, whose settings hold.
+    pub upstream: UpstreamId,
     /// The method.
     pub method: Code,
     /// The path of the request as the client sees it.
-    pub path: Box<str>,
+    pub path: Path,
     /// Whether the client's request is Confirmable.
     pub confirmable: bool,
     /// The client's token.
     pub client_token: Token,
     /// The client's Message ID.
     pub client_message_id: u16,
-    /// The exchanges with origins, copy by copy.
-    pub traces: Vec<Trace>,
+    /// The exchanges with origins.
+    pub exchanges: Exchanges,
     /// When the client got an empty Acknowledgement.
     pub early_ack: Option<Instant>,
     /// How long the request waited for its turn.
@@ -60,194 +71,56 @@ pub struct Record {
 }
 
 impl Record {
+    /// A record that says nothing yet.
+    pub fn blank() -> Self {
+        Self {
+            id: 0,
+            received: Instant::ZERO,
+            answered: Instant::ZERO,
+            client: (Ipv4Addr::UNSPECIFIED, 0).into(),
+            listener: SocketId(0),
+            upstream: UpstreamId::DEFAULT,
+            method: Code::EMPTY,
+            path: Path::default(),
+            confirmable: false,
+            client_token: Token::default(),
+            client_message_id: 0,
+            exchanges: Exchanges::None,
+            early_ack: None,
+            queued: Duration::ZERO,
+            window: 0,
+            code: Code::EMPTY,
+            cause: Cause::Origin,
+            evidence: None,
+            bytes_in: 0,
+            bytes_out: 0,
+        }
+    }
+
+    /// Becomes blank but for what each request and each answer sets anew.
+    #[inline(always)]
+    pub(crate) fn clear(&mut self) {
+        self.path.shrink();
+        (self.exchanges, self.early_ack) = (Exchanges::None, None);
+        (self.queued, self.window) = (Duration::ZERO, 0);
+    }
+
+    /// The origin, once something left for it.
+    pub fn origin(&self) -> Option<SocketAddr> {
+        self.exchanges.last().map(|(origin, _)| *origin)
+    }
+
+    /// Our socket towards it.
+    #[inline(always)]
+    pub fn local_socket(&self) -> Option<SocketId> {
+        self.exchanges.last().map(|(_, socket)| socket)
+    }
+
     /// Further copies that left.
     pub fn retries(&self) -> usize {
-        self.traces.iter().map(|trace| trace.copies.len()).sum::<usize>().saturating_sub(1)
-    }
-
-    fn offset(&self, at: Instant) -> Millis {
-        Millis(at.since(self.received))
-    }
-
-    /// Appends the record as one line of JSON, as docs/record.md describes it.
-    ///
-    /// Shape:  `timestamp` is the wall clock at receipt in RFC 3339; `listener` and `local_port` are
-    ///         the addresses behind the socket numbers.
-    pub fn write_json(
-        &self,
-        line: &mut Vec<u8>,
-        timestamp: &str,
-        listener: Option<SocketAddr>,
-        local_port: Option<u16>,
-    ) {
-        let mut json = Object::start(line);
-        json.text("ts", timestamp);
-        json.text("event", "forward");
-        json.display("id", self.id);
-        json.quoted("client", self.client);
-        json.optional("listener", listener);
-        json.text("upstream", &self.upstream);
-        json.optional("origin", self.origin);
-        json.number_or_null("local_port", local_port);
-        json.text(
-            "method",
-            coapway_message::Method::from_code(self.method).map_or("", |method| method.name()),
-        );
-        json.text("path", &self.path);
-        json.text("type", if self.confirmable { "con" } else { "non" });
-        json.quoted("client_token", &self.client_token);
-        json.quoted("upstream_token", Hex(self.traces.last().map_or(&[], |trace| trace.token.as_bytes())));
-        json.display("client_mid", self.client_message_id);
-        json.key("attempts");
-        self.write_attempts(json.line);
-        json.display("retries", self.retries());
-        let first_ack = self.traces.iter().find_map(|trace| trace.first_ack);
-        json.number_or_null("first_ack_ms", first_ack.map(|at| self.offset(at)));
-        json.display("acks", self.traces.iter().map(|trace| trace.acks).sum::<u32>());
-        let answer = self.traces.last().and_then(|trace| trace.answer);
-        json.optional_text("answer_kind", answer.map(AnswerKind::name));
-        json.display("window", self.window);
-        json.number_or_null("early_ack_ms", self.early_ack.map(|at| self.offset(at)));
-        json.display("queue_ms", Millis(self.queued));
-        json.text("cache", "bypass");
-        json.quoted("code", self.code);
-        json.text("cause", self.cause.name());
-        json.optional_text("evidence", self.evidence.map(Evidence::name));
-        json.display("total_ms", self.offset(self.answered));
-        json.display("bytes_in", self.bytes_in);
-        json.display("bytes_out", self.bytes_out);
-        json.end();
-    }
-
-    /// With one Message ID an attempt lasts until the next copy or until the answer.
-    fn write_attempts(&self, line: &mut Vec<u8>) {
-        line.push(b'[');
-        let copies: Vec<_> =
-            self.traces.iter().flat_map(|trace| trace.copies.iter().map(move |copy| (trace, copy))).collect();
-        for (index, (trace, copy)) in copies.iter().enumerate() {
-            let first_of_trace = trace.copies.first() == Some(copy);
-            let kind = match (index, first_of_trace) {
-                (0, _) => "first",
-                (_, true) => "reissue",
-                (_, false) => "retransmission",
-            };
-            let next = copies.get(index + 1).map_or(self.answered, |(_, next)| next.sent);
-            if index > 0 {
-                line.push(b',');
-            }
-            let mut json = Object::start(line);
-            json.display("mid", trace.message_id);
-            json.text("kind", kind);
-            json.display("at_ms", self.offset(copy.sent));
-            json.display("took_ms", Millis(next.since(copy.sent)));
-            json.display("rto_ms", Millis(copy.timeout));
-            json.close();
-        }
-        line.push(b']');
+        self.exchanges.copies().saturating_sub(1)
     }
 }
 
-/// Milliseconds with three decimals.
-struct Millis(Duration);
-
-impl std::fmt::Display for Millis {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let micros = self.0.as_micros();
-        write!(f, "{}.{:03}", micros / 1000, micros % 1000)
-    }
-}
-
-struct Hex<'b>(&'b [u8]);
-
-impl std::fmt::Display for Hex<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-/// Writes one JSON object. Writing into memory cannot fail.
-struct Object<'l> {
-    line: &'l mut Vec<u8>,
-    first: bool,
-}
-
-impl<'l> Object<'l> {
-    fn start(line: &'l mut Vec<u8>) -> Self {
-        line.push(b'{');
-        Self { line, first: true }
-    }
-
-    fn key(&mut self, key: &str) {
-        if !std::mem::take(&mut self.first) {
-            self.line.push(b',');
-        }
-        self.line.push(b'"');
-        self.line.extend_from_slice(key.as_bytes());
-        self.line.extend_from_slice(b"\":");
-    }
-
-    fn text(&mut self, key: &str, text: &str) {
-        self.key(key);
-        write_string(self.line, text);
-    }
-
-    fn optional_text(&mut self, key: &str, text: Option<&str>) {
-        match text {
-            Some(text) => self.text(key, text),
-            None => self.null(key),
-        }
-    }
-
-    /// For values whose text needs no escaping.
-    fn quoted(&mut self, key: &str, value: impl std::fmt::Display) {
-        self.key(key);
-        let _ = write!(self.line, "\"{value}\"");
-    }
-
-    fn optional(&mut self, key: &str, value: Option<impl std::fmt::Display>) {
-        match value {
-            Some(value) => self.quoted(key, value),
-            None => self.null(key),
-        }
-    }
-
-    fn display(&mut self, key: &str, value: impl std::fmt::Display) {
-        self.key(key);
-        let _ = write!(self.line, "{value}");
-    }
-
-    fn number_or_null(&mut self, key: &str, value: Option<impl std::fmt::Display>) {
-        match value {
-            Some(value) => self.display(key, value),
-            None => self.null(key),
-        }
-    }
-
-    fn null(&mut self, key: &str) {
-        self.key(key);
-        self.line.extend_from_slice(b"null");
-    }
-
-    fn close(self) {
-        self.line.push(b'}');
-    }
-
-    fn end(self) {
-        self.line.extend_from_slice(b"}\n");
-    }
-}
-
-fn write_string(line: &mut Vec<u8>, text: &str) {
-    line.push(b'"');
-    for character in text.chars() {
-        match character {
-            '"' => line.extend_from_slice(b"\\\""),
-            '\\' => line.extend_from_slice(b"\\\\"),
-            control if control < ' ' => {
-                let _ = write!(line, "\\u{:04x}", u32::from(control));
-            }
-            other => line.extend_from_slice(other.encode_utf8(&mut [0; 4]).as_bytes()),
-        }
-    }
-    line.push(b'"');
-}
+#[cfg(test)]
+mod tests;

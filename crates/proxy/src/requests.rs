@@ -195,10 +195,7 @@ impl Proxy {
             self.fetches.resize(slot + 1, None);
         }
         self.fetches[slot] = Some(fetch);
-        if self.journal.records() {
-            let upstream = &self.relay.parameters().upstreams[plan.upstream.0 as usize].name;
-            self.journal.draft(request, || arrival.record(content, upstream, plan, now));
-        }
+        self.journal.draft(request, |record| arrival.describe(content, plan, now, record));
         match &plan.destination {
             Destination::Address(address) => self.send(fetch, *address, &plan.content, now),
             Destination::Name { host, port } => {
@@ -312,13 +309,12 @@ impl Proxy {
         let Some(request) = self.relay.fetch(fetch).map(|known| known.request) else { return };
         self.relay.set_phase(fetch, Phase::Sent(origin, exchange));
         self.journal.event(|| Event::Sent { request, origin });
-        if self.journal.records() {
-            let window = self.upstreams.window(exchange);
-            self.journal.note(request, |record| {
+        self.journal.note(request, |record| {
+            if !waited.is_zero() {
                 record.queued += waited;
-                record.window = window;
-            });
-        }
+            }
+            record.window = self.upstreams.window(exchange);
+        });
     }
 
     /// The copies of a request are used up and none was acknowledged: where it may be done again, a

@@ -102,7 +102,7 @@ impl Bench {
                     out.sent.push((peer.local, peer.remote, transmit.datagram.to_vec()));
                 }
                 Output::LookUp { lookup, name } => out.looked_up.push((lookup, name)),
-                Output::Event(_) => {}
+                Output::Event(_) | Output::Records(_) => {}
                 Output::Wait { .. } => return out,
             }
         }

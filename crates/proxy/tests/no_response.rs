@@ -43,7 +43,7 @@ impl Bench {
                 Output::Transmit(transmit) => {
                     sent.push((transmit.peer.remote.port(), transmit.datagram.to_vec()));
                 }
-                Output::LookUp { .. } | Output::Event(_) => {}
+                Output::LookUp { .. } | Output::Event(_) | Output::Records(_) => {}
                 Output::Wait { .. } => return sent,
             }
         }

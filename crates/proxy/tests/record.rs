@@ -6,7 +6,8 @@ use std::time::Duration;
 use coapway_endpoint::{EndpointParameters, Local, Seed};
 use coapway_message::{Code, Content, Datagram, MessageType, OptionNumber, Options, OptionsWriter, datagram};
 use coapway_proxy::{
-    Event, Input, Limits, Listening, Output, Parameters, Proxy, Record, SocketRole, UpstreamParameters,
+    Input, Limits, Lines, Listening, Output, Outside, Parameters, Proxy, Record, Sampling, SocketRole,
+    UpstreamParameters,
 };
 use coapway_relay::Forward;
 use coapway_time::Instant;
@@ -44,7 +45,9 @@ fn drain(proxy: &mut Proxy, out: &mut Out, now: Instant) {
                 SocketRole::Listener(_) => out.to_client.push(transmit.datagram.to_vec()),
                 SocketRole::Upstream { .. } => out.to_origin.push((now, transmit.datagram.to_vec())),
             },
-            Output::Event(Event::Forwarded(record)) => out.records.push(*record),
+            Output::Records(records) => {
+                out.records.extend(records.iter().map(|(record, _)| record.clone()));
+            }
             Output::Event(_) | Output::LookUp { .. } => {}
             Output::Wait { until } => {
                 out.wake = until;
@@ -88,10 +91,13 @@ fn a_record_agrees_with_what_left() {
     drain(&mut proxy, &mut out, now);
 
     let [record] = &out.records[..] else { panic!("{} records", out.records.len()) };
-    let mut line = Vec::new();
-    record.write_json(&mut line, "2026-01-01T00:00:00.000000Z", None, None);
+    let outside = Outside { listener: None, upstream: "default", local_port: None };
+    let mut line = vec![0; Lines::room(record, &outside)];
+    let length = Lines::new(0).write(record, &outside, &mut line).expect("there is room");
+    line.truncate(length);
     let line = String::from_utf8(line).expect("JSON is UTF-8");
-    let copies: Vec<_> = record.traces.iter().flat_map(|trace| trace.copies.iter()).collect();
+    let traces = record.exchanges.traces();
+    let copies: Vec<_> = traces.iter().flat_map(|trace| trace.copies.iter()).collect();
     assert_eq!(
         copies.iter().map(|copy| copy.sent).collect::<Vec<_>>(),
         out.to_origin.iter().map(|(at, _)| *at).collect::<Vec<_>>()
@@ -112,4 +118,71 @@ fn a_record_agrees_with_what_left() {
         assert!(line.contains(&part), "{part} is not in {line}");
     }
     assert!(!line.contains("secret"), "{line}");
+}
+
+/// Asks, has the origin answer at once, and returns what came out.
+fn forward(proxy: &mut Proxy, message_id: u16, now: Instant) -> Out {
+    let mut out = Out::default();
+    let mut asked = request();
+    asked[2..4].copy_from_slice(&message_id.to_be_bytes());
+    give(proxy, SocketRole::Listener(0), 40_000, &asked, now);
+    drain(proxy, &mut out, now);
+    let left = Datagram::parse(&out.to_origin[0].1).expect("valid");
+    let content = Content { code: Code::CONTENT, options: Options::NONE, payload: b"shut" };
+    let mut answer = Vec::new();
+    datagram::encode(&mut answer, MessageType::Acknowledgement, left.message_id, left.token, &content);
+    give(proxy, SocketRole::Upstream { ipv6: false, number: 0 }, 5700, &answer, now);
+    drain(proxy, &mut out, now);
+    out
+}
+
+#[test]
+fn a_sample_has_the_records_that_all_have_under_the_same_numbers() {
+    let ids = |sampling| {
+        let mut proxy = proxy();
+        proxy.sample_records(sampling);
+        let forward = |id| forward(&mut proxy, id, Instant::from_micros(u64::from(id))).records;
+        (0..200).flat_map(forward).map(|record| record.id).collect::<Vec<_>>()
+    };
+    let share = Sampling::share(0.25);
+    let all = ids(Sampling::ALL);
+    assert_eq!(all, (0..200).collect::<Vec<_>>());
+    assert_eq!(ids(share), all.into_iter().filter(|&id| share.keeps(id)).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_a_sample_leaves_out_counts_as_no_refusal() {
+    let mut proxy = proxy();
+    proxy.sample_records(Sampling::share(0.0));
+    assert!(forward(&mut proxy, 1, Instant::ZERO).records.is_empty());
+    let mut told = 0;
+    proxy.handle_input(Input::Wake, Instant::from_micros(5_000_000));
+    loop {
+        match proxy.poll_output() {
+            Output::Event(_) | Output::Records(_) => told += 1,
+            Output::Transmit(_) | Output::LookUp { .. } => {}
+            Output::Wait { .. } => break,
+        }
+    }
+    assert_eq!(told, 0);
+}
+
+#[test]
+fn a_record_in_old_memory_says_nothing_of_the_one_before() {
+    let mut proxy = proxy();
+    let mut out = Out::default();
+    // The first one is answered late, with copies and an early Acknowledgement.
+    give(&mut proxy, SocketRole::Listener(0), 40_000, &request(), Instant::ZERO);
+    drain(&mut proxy, &mut out, Instant::ZERO);
+    let mut now = Instant::ZERO;
+    while out.records.is_empty() {
+        now = out.wake.expect("it is answered in the end");
+        proxy.handle_input(Input::Wake, now);
+        drain(&mut proxy, &mut out, now);
+    }
+    assert!(out.records[0].early_ack.is_some() && out.records[0].retries() > 0);
+    let now = now + Duration::from_secs(1);
+    let [second] = &forward(&mut proxy, 2, now).records[..] else { panic!("one record") };
+    assert_eq!((second.early_ack, second.retries(), second.evidence), (None, 0, None));
+    assert_eq!((second.received, second.answered, second.queued), (now, now, Duration::ZERO));
 }

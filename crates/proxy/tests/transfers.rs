@@ -75,7 +75,7 @@ impl Bench {
                     }
                 }
                 Output::Wait { .. } => return left,
-                Output::LookUp { .. } | Output::Event(_) => {}
+                Output::LookUp { .. } | Output::Event(_) | Output::Records(_) => {}
             }
         }
     }

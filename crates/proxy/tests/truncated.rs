@@ -29,7 +29,7 @@ fn give(proxy: &mut Proxy, role: SocketRole, from: std::net::SocketAddr, bytes: 
 fn sent(proxy: &mut Proxy) -> Option<(std::net::SocketAddr, Vec<u8>)> {
     match proxy.poll_output() {
         Output::Transmit(transmit) => Some((transmit.peer.remote, transmit.datagram.to_vec())),
-        Output::LookUp { .. } | Output::Event(_) | Output::Wait { .. } => None,
+        Output::LookUp { .. } | Output::Event(_) | Output::Records(_) | Output::Wait { .. } => None,
     }
 }
 

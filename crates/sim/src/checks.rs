@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 
-use coapway_proxy::{Event, Occupancy};
+use coapway_proxy::{Event, Occupancy, Record};
 use coapway_time::Instant;
 
 use crate::actor::Actor;
@@ -154,12 +154,18 @@ impl Checks {
 
     /// The proxy told something.
     pub fn told(&mut self, event: &Event, now: Instant) {
-        self.upstream_window.told(event, &self.exchanges);
         self.downstream_window.told(event);
+        let found = self.settlement.told(event, now);
+        self.note(found, now);
+    }
+
+    /// The proxy told of a forward.
+    pub fn recorded(&mut self, record: &Record, now: Instant) {
+        let traces = record.exchanges.traces();
+        self.upstream_window.recorded(&traces, &self.exchanges);
         let found = [
-            self.settlement.told(event, now),
-            self.copies.told(event, &self.exchanges),
-            self.reissue.told(event, &self.exchanges),
+            self.copies.recorded(record, &traces, &self.exchanges),
+            self.reissue.recorded(record, &traces, &self.exchanges),
         ];
         found.into_iter().for_each(|found| self.note(found, now));
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
-use coapway_proxy::Event;
+use coapway_proxy::{Event, Lines, Outside, Record};
 use coapway_time::Instant;
 
 use crate::network::Arrivals;
@@ -37,6 +37,7 @@ enum Entry {
     Arrived(DatagramId),
     Refused(DatagramId),
     Told(usize),
+    Recorded(usize),
     Noted(String),
 }
 
@@ -47,6 +48,8 @@ pub struct Journal {
     /// Datagrams that were forgotten.
     forgotten: usize,
     events: Vec<(Instant, Event)>,
+    /// With the names of their upstreams.
+    records: Vec<(Instant, Record, Box<str>)>,
     entries: Vec<(Instant, Entry)>,
     names: BTreeMap<SocketAddr, Box<str>>,
     /// Where the proxy listens; what passes elsewhere is between it and origins.
@@ -94,6 +97,12 @@ impl Journal {
         self.events.push((now, event));
     }
 
+    /// The proxy told of a forward to this upstream.
+    pub fn recorded(&mut self, record: &Record, upstream: &str, now: Instant) {
+        self.entries.push((now, Entry::Recorded(self.records.len())));
+        self.records.push((now, record.clone(), upstream.into()));
+    }
+
     /// Something else worth a line.
     pub fn noted(&mut self, note: String, now: Instant) {
         self.entries.push((now, Entry::Noted(note)));
@@ -111,6 +120,7 @@ impl Journal {
         self.forgotten += kept;
         self.entries.clear();
         self.events.clear();
+        self.records.clear();
     }
 
     /// All datagrams that are not forgotten, in the order in which they left.
@@ -118,7 +128,12 @@ impl Journal {
         &self.sent
     }
 
-    /// All the proxy told.
+    /// All forwards the proxy told of, and when.
+    pub fn records(&self) -> impl Iterator<Item = (Instant, &Record)> {
+        self.records.iter().map(|(at, record, _)| (*at, record))
+    }
+
+    /// All the proxy told beside.
     pub fn events(&self) -> &[(Instant, Event)] {
         &self.events
     }
@@ -126,6 +141,7 @@ impl Journal {
     /// The run as text, one line an entry. Two runs of one seed give the same bytes.
     pub fn log(&self) -> String {
         let mut log = String::new();
+        let mut lines = Lines::new(0);
         for (at, entry) in &self.entries {
             let line = match entry {
                 Entry::Sent(id) => {
@@ -141,14 +157,14 @@ impl Journal {
                 Entry::Arrived(id) => format!("#{} arrived", id.0),
                 Entry::Refused(id) => format!("#{} refused", id.0),
                 Entry::Told(index) => {
-                    let event = &self.events[*index].1;
-                    if let Event::Forwarded(record) = event {
-                        let mut line = Vec::new();
-                        record.write_json(&mut line, "", None, None);
-                        format!("record {}", String::from_utf8_lossy(&line).trim_end())
-                    } else {
-                        format!("event {event}")
-                    }
+                    format!("event {}", self.events[*index].1)
+                }
+                Entry::Recorded(index) => {
+                    let (_, record, upstream) = &self.records[*index];
+                    let outside = Outside { listener: None, upstream, local_port: None };
+                    let mut line = vec![0; Lines::room(record, &outside)];
+                    let length = lines.write(record, &outside, &mut line).unwrap_or(0);
+                    format!("record {}", String::from_utf8_lossy(&line[..length]).trim_end())
                 }
                 Entry::Noted(note) => note.clone(),
             };

@@ -455,6 +455,12 @@ impl World {
                     }
                     self.journal.told(event, self.now);
                 }
+                Output::Records(records) => {
+                    for (record, upstream) in records.iter() {
+                        self.checks.recorded(record, self.now);
+                        self.journal.recorded(record, upstream, self.now);
+                    }
+                }
                 Output::Wait { until } => {
                     let Worker { random, lateness, wake, .. } = &mut self.proxy;
                     let late = lateness.mul_f64(random.f64());

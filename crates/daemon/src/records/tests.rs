@@ -1,14 +1,16 @@
 use std::collections::BTreeSet;
 use std::io::Read as _;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd as _;
 use std::sync::mpsc;
 
 use coapway_endpoint::{AnswerKind, Copy, Local, Peer, Trace};
-use coapway_message::{Code, Evidence, Failure, Token};
-use coapway_proxy::Cause;
+use coapway_message::{Code, Evidence, Failure, OptionNumber, OptionsWriter, Token};
+use coapway_proxy::{Cause, Path};
 use serde_json::Value;
 
+use super::buffer::FULL;
+use super::thread::BUFFERS;
 use super::*;
 
 /// Longer than anything here takes unless it hangs.
@@ -31,31 +33,31 @@ fn address(port: u16) -> SocketAddr {
 /// A POST of which a second copy left and that failed all the same.
 fn record(id: u64) -> Record {
     let copy = |sent, timeout| Copy { sent: at(sent), timeout: Duration::from_millis(timeout) };
+    let mut options = Vec::new();
+    let mut writer = OptionsWriter::new(&mut options);
+    writer.push(OptionNumber::URI_PATH, b"a\"b");
+    let trace = Trace {
+        peer: Peer { local: Local::default(), remote: address(5683) },
+        message_id: 17,
+        token: Token::new(&[7; 8]),
+        confirmable: true,
+        copies: [copy(1001, 2400), copy(3401, 4800)].into_iter().collect(),
+        first_ack: Some(at(3500)),
+        acks: 1,
+        answer: Some(AnswerKind::Separate),
+        bytes: 30,
+    };
     Record {
         id,
         received: at(1000),
         answered: at(31_000),
         client: address(40_000),
-        listener: 0,
-        upstream: "boiler".into(),
-        origin: Some(address(5683)),
-        local_port: Some(1 << 16),
         method: Code::POST,
-        path: "/a\"b".into(),
+        path: Path::of(&writer.finish()),
         confirmable: true,
         client_token: Token::new(&[0xA1, 0xB2]),
         client_message_id: 4711,
-        traces: vec![Trace {
-            peer: Peer { local: Local::default(), remote: address(5683) },
-            message_id: 17,
-            token: Token::new(&[7; 8]),
-            confirmable: true,
-            copies: [copy(1001, 2400), copy(3401, 4800)].into_iter().collect(),
-            first_ack: Some(at(3500)),
-            acks: 1,
-            answer: Some(AnswerKind::Separate),
-            bytes: 30,
-        }],
+        exchanges: [trace].into_iter().collect(),
         early_ack: Some(at(1500)),
         queued: Duration::from_micros(1234),
         window: 4,
@@ -64,21 +66,27 @@ fn record(id: u64) -> Record {
         evidence: Some(Evidence::OutcomeUnknown),
         bytes_in: 20,
         bytes_out: 40,
+        ..Record::blank()
     }
 }
 
+/// What a line tells beside the record.
+fn outside() -> Outside<'static> {
+    Outside { listener: Some(address(5683)), upstream: "boiler", local_port: Some(40_001) }
+}
+
 fn start(path: impl Into<PathBuf>) -> RecordWriter {
-    RecordWriter::start(Target::File(path.into()), 1.0, wall_clock()).expect("a writer")
+    RecordWriter::start(Target::File(path.into()), wall_clock()).expect("a writer")
 }
 
 fn write(writer: &mut RecordWriter, id: u64, now: Instant) {
-    writer.write(&record(id), Some(address(5683)), Some(40_001), now);
+    writer.write(&record(id), &outside(), now);
 }
 
 fn line(id: u64) -> Vec<u8> {
-    let mut line = Vec::new();
-    let timestamp = "2026-11-30T06:23:18.500000Z";
-    record(id).write_json(&mut line, timestamp, Some(address(5683)), Some(40_001));
+    let mut line = vec![0; Lines::room(&record(id), &outside())];
+    let length = wall_clock().lines().write(&record(id), &outside(), &mut line).expect("there is room");
+    line.truncate(length);
     line
 }
 
@@ -140,7 +148,7 @@ fn drops_and_counts_while_nobody_reads() {
         let enough = (BUFFERS as u64 + 8) * FULL as u64 / line(0).len() as u64;
         for id in 0..enough {
             write(&mut writer, id, at(id));
-            assert!(writer.buffer.len() < FULL, "memory is bounded");
+            assert!(writer.buffer.lines().len() < FULL, "memory is bounded");
         }
         writer
     });
@@ -212,38 +220,28 @@ fn reopens_behind_what_was_written() {
 }
 
 #[test]
+fn a_line_that_is_longer_than_most_is_whole() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("records");
+    let mut writer = start(&path);
+    let mut options = Vec::new();
+    let mut segments = OptionsWriter::new(&mut options);
+    (0..8).for_each(|_| segments.push(OptionNumber::URI_PATH, &[0xFF; 255]));
+    let options = segments.finish();
+    for id in 0..20 {
+        writer.write(&Record { path: Path::of(&options), ..record(id) }, &outside(), at(id));
+    }
+    writer.close();
+    let text = std::fs::read_to_string(&path).expect("text");
+    assert_eq!(ids(&text), (0..20).collect::<Vec<_>>());
+    assert!(text.lines().all(|line| line.len() > 8 * 3 * 255));
+}
+
+#[test]
 fn a_target_that_cannot_be_opened_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
-    let error = RecordWriter::start(Target::File(directory.path().into()), 1.0, wall_clock());
+    let error = RecordWriter::start(Target::File(directory.path().into()), wall_clock());
     assert_eq!(error.expect_err("a directory is no file").kind(), io::ErrorKind::IsADirectory);
-}
-
-#[test]
-fn sampling_keeps_the_share_asked_for_and_the_same_records_each_time() {
-    let kept = |sampling| (0..100_000).filter(|&id| is_sampled(id, sampling)).collect::<Vec<_>>();
-    assert_eq!(kept(0.0).len(), 0);
-    assert_eq!(kept(1.0).len(), 100_000);
-    let tenth = kept(0.1);
-    assert!((9_700..10_300).contains(&tenth.len()), "{}", tenth.len());
-    assert_eq!(kept(0.1), tenth);
-    assert!(tenth.iter().all(|&id| is_sampled(id, 0.2)), "a larger share holds a smaller one");
-}
-
-#[test]
-fn timestamps_follow_the_calendar() {
-    let date = |seconds| {
-        let at_start = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        Timestamps::new(WallClock { at_start }).at(Instant::from_micros(42)).to_owned()
-    };
-    assert_eq!(date(0), "1970-01-01T00:00:00.000042Z");
-    assert_eq!(date(951_782_400), "2000-02-29T00:00:00.000042Z");
-    assert_eq!(date(1_709_251_199), "2024-02-29T23:59:59.000042Z");
-    assert_eq!(date(1_735_689_599), "2024-12-31T23:59:59.000042Z");
-    assert_eq!(date(4_107_542_400), "2100-03-01T00:00:00.000042Z", "2100 is no leap year");
-    let mut timestamps = Timestamps::new(wall_clock());
-    assert_eq!(timestamps.at(at(0)), "2026-11-30T06:23:17.500000Z");
-    assert_eq!(timestamps.at(at(499)), "2026-11-30T06:23:17.999000Z", "the second is remembered");
-    assert_eq!(timestamps.at(at(500)), "2026-11-30T06:23:18.000000Z");
 }
 
 /// All keys of a value, those inside its arrays and objects included.
@@ -285,7 +283,7 @@ fn answers_without_a_forward_are_a_line() {
 fn every_key_is_documented_and_the_example_has_them_all() {
     let reference = include_str!("../../../../docs/record.md");
     let emitted: Value = serde_json::from_slice(&line(1)).expect("JSON");
-    assert_eq!(emitted["path"], "/a\"b");
+    assert_eq!(emitted["path"], "/a%22b");
     let mut of_emitted = BTreeSet::new();
     keys(&emitted, &mut of_emitted);
     let (mut of_record, mut of_sum) = (of_emitted.clone(), BTreeSet::new());

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use coapway_endpoint::Trace;
 use coapway_message::{Code, Datagram, MessageType};
-use coapway_proxy::Event;
+use coapway_proxy::Record;
 use coapway_time::Instant;
 
 use super::exchanges::Exchanges;
@@ -156,9 +157,13 @@ impl Copies {
     }
 
     /// A record says what was seen.
-    pub(super) fn told(&mut self, event: &Event, exchanges: &Exchanges) -> Result<(), String> {
-        let Event::Forwarded(record) = event else { return Ok(()) };
-        for trace in &record.traces {
+    pub(super) fn recorded(
+        &mut self,
+        record: &Record,
+        traces: &[Trace],
+        exchanges: &Exchanges,
+    ) -> Result<(), String> {
+        for trace in traces {
             let seen = exchanges.of(trace);
             self.recorded.extend(seen.map(|exchange| (exchange.from, exchange.to, exchange.message_id)));
             let seen = seen.map_or(&[][..], |exchange| &exchange.copies);
@@ -167,7 +172,7 @@ impl Copies {
                 return Err(format!("record {} has {count} copies, the wire saw {}", record.id, seen.len()));
             }
         }
-        let copies: usize = record.traces.iter().map(|trace| trace.copies.len()).sum();
+        let copies: usize = traces.iter().map(|trace| trace.copies.len()).sum();
         if record.retries() != copies.saturating_sub(1) {
             return Err(format!("record {} has {} retries and {copies} copies", record.id, record.retries()));
         }

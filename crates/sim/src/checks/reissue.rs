@@ -1,8 +1,9 @@
 //! A request is issued anew (new Message ID, new token) only where that may be, and not too often
 //! (R-USR-09, R-USR-10); a failure says no more about execution than is known.
 
+use coapway_endpoint::Trace;
 use coapway_message::Evidence;
-use coapway_proxy::{Event, Record};
+use coapway_proxy::Record;
 
 use super::Rules;
 use super::exchanges::{End, Exchange, Exchanges};
@@ -20,9 +21,13 @@ impl Reissue {
     }
 
     /// A record says which exchanges one request led to.
-    pub(super) fn told(&self, event: &Event, exchanges: &Exchanges) -> Result<(), String> {
-        let Event::Forwarded(record) = event else { return Ok(()) };
-        let of_record: Vec<_> = record.traces.iter().filter_map(|trace| exchanges.of(trace)).collect();
+    pub(super) fn recorded(
+        &self,
+        record: &Record,
+        traces: &[Trace],
+        exchanges: &Exchanges,
+    ) -> Result<(), String> {
+        let of_record: Vec<_> = traces.iter().filter_map(|trace| exchanges.of(trace)).collect();
         let mut attempts = 1;
         for pair in of_record.windows(2) {
             let [before, exchange] = pair else { continue };

@@ -88,8 +88,7 @@ impl Settlement {
             Event::Repeated { request: Some(request) } => {
                 self.known(request, "repeated")?;
             }
-            Event::Repeated { request: None } | Event::Alert(_) | Event::Refused(_) | Event::Forwarded(_) => {
-            }
+            Event::Repeated { request: None } | Event::Alert(_) | Event::Refused(_) => {}
         }
         Ok(())
     }

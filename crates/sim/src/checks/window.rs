@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use coapway_endpoint::Trace;
 use coapway_message::{Datagram, ExchangeId, Failure, MessageType};
 use coapway_proxy::Event;
 use coapway_time::Instant;
@@ -75,9 +76,8 @@ impl UpstreamWindow {
     }
 
     /// The request has its answer; nothing is waited for any more.
-    pub(super) fn told(&mut self, event: &Event, exchanges: &Exchanges) {
-        let Event::Forwarded(record) = event else { return };
-        for number in record.traces.iter().filter_map(|trace| exchanges.number_of(trace)) {
+    pub(super) fn recorded(&mut self, traces: &[Trace], exchanges: &Exchanges) {
+        for number in traces.iter().filter_map(|trace| exchanges.number_of(trace)) {
             if let Some(open) = self.open.get_mut(&self.place(exchanges.get(number))) {
                 open.remove(&number);
             }
@@ -205,8 +205,7 @@ impl DownstreamWindow {
             | Event::EmptyAckSent { .. }
             | Event::Answered { .. }
             | Event::Alert(_)
-            | Event::Refused(_)
-            | Event::Forwarded(_) => {}
+            | Event::Refused(_) => {}
         }
     }
 

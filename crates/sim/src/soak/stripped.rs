@@ -103,6 +103,7 @@ impl<P: Peers> Stripped<P> {
                 }
                 Output::LookUp { .. } => {}
                 Output::Event(event) => self.peers.told(&event),
+                Output::Records(_) => {}
                 Output::Wait { until } => {
                     self.wake = until;
                     return;

@@ -44,29 +44,19 @@ fn told(exchanges: &[Exchange<'_>], evidence: Option<Evidence>) -> String {
     }
     let record = Record {
         id: 1,
-        received: at(0),
         answered: at(30_000),
         client: CLIENT,
-        listener: 0,
-        upstream: "default".into(),
-        origin: Some(ORIGIN),
-        local_port: Some(0),
         method: Code::GET,
-        path: "/".into(),
         confirmable: true,
         client_token: Token::new(&[0xA1]),
         client_message_id: 10,
-        traces: exchanges.iter().map(trace).collect(),
-        early_ack: None,
-        queued: Duration::ZERO,
+        exchanges: exchanges.iter().map(trace).collect(),
         window: 1,
         code: Code::BAD_GATEWAY,
-        cause: Cause::Origin,
         evidence,
-        bytes_in: 0,
-        bytes_out: 0,
+        ..Record::blank()
     };
-    checks.told(&Event::Forwarded(Box::new(record)), at(30_000));
+    checks.recorded(&record, at(30_000));
     found(&checks)
 }
 

@@ -201,8 +201,7 @@ impl stripped::Peers for Peers {
             | Event::Retransmitted { .. }
             | Event::Acknowledged { .. }
             | Event::Alert(_)
-            | Event::Refused(_)
-            | Event::Forwarded(_) => {}
+            | Event::Refused(_) => {}
         }
     }
 }
