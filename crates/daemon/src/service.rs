@@ -12,7 +12,6 @@ use crate::arguments::Settings;
 use crate::clock::Clock;
 use crate::events::Events;
 use crate::log::{Lines, OPERATOR};
-use crate::records::RecordWriter;
 use crate::signals::{Order, Signals};
 use crate::sockets::Bound;
 use crate::worker::{Changed, Worker};

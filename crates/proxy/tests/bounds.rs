@@ -89,7 +89,7 @@ impl Bench {
                     continue;
                 }
                 Output::Transmit(transmit) => (transmit.peer.local, transmit.datagram.to_vec()),
-                Output::LookUp { .. } | Output::Event(_) => continue,
+                Output::LookUp { .. } | Output::Event(_) | Output::Records(_) => continue,
                 Output::Wait { until } => {
                     self.wake = until;
                     return heard;

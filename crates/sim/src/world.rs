@@ -457,7 +457,9 @@ impl World {
                 }
                 Output::Records(records) => {
                     for (record, upstream) in records.iter() {
-                        self.checks.recorded(record, self.now);
+                        if let Some(checks) = &mut self.checks {
+                            checks.recorded(record, self.now);
+                        }
                         self.journal.recorded(record, upstream, self.now);
                     }
                 }

@@ -121,7 +121,7 @@ impl Forwards {
                         self.asked.push((transmit.peer.local, header));
                     }
                 },
-                Output::Event(_) => {}
+                Output::Event(_) | Output::Records(_) => {}
                 Output::LookUp { lookup, .. } => {
                     let addresses = [Ipv4Addr::LOCALHOST.into()];
                     let ttl = Some(Duration::from_secs(30));

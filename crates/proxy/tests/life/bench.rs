@@ -121,7 +121,9 @@ impl Bench {
                     }
                 }
                 Output::LookUp { lookup, .. } => self.lookups.push(lookup),
-                Output::Event(Event::Forwarded(record)) => self.records.push(record.upstream.to_string()),
+                Output::Records(records) => {
+                    self.records.extend(records.iter().map(|(_, upstream)| upstream.to_owned()));
+                }
                 Output::Event(Event::Refused(refused)) => {
                     self.records.push(format!("{} {} {}", refused.count, refused.code, refused.cause.name()));
                 }
