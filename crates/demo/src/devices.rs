@@ -8,6 +8,8 @@ use coapway_sim::client::{Request, Target};
 use coapway_sim::network::stream;
 use coapway_time::Instant;
 
+/// Where devices are; their addresses are believed.
+pub(crate) const NETWORK: &str = "10.1.0.0/16";
 /// How long a device listens for an answer: longer than `max_wait`, so that it hears every answer there is.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(7);
 

@@ -1,7 +1,6 @@
 //! One world: the same devices and the same origin under the same weather, and one [`Policy`] between them.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use coapway_endpoint::TransmissionParameters;
@@ -18,12 +17,9 @@ use crate::devices::{DEVICES, address};
 use crate::figures::{Fate, Figures, Settled, Summary};
 use crate::forwards::Forwards;
 use crate::history::History;
-use crate::policy::{Policy, UPSTREAM};
+use crate::policy::{ORIGIN, Policy, UPSTREAM};
 use crate::weather::Sky;
 
-pub(crate) const ORIGIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 2, 0, 1)), 5683);
-/// Where devices are; their addresses are believed.
-pub(crate) const DEVICES_NETWORK: &str = "10.1.0.0/16";
 /// The place of the origin among the actors: devices come first.
 const ORIGIN_INDEX: usize = DEVICES.len();
 /// How long the origin takes when it is slow: it acknowledges at once or soon, and answers later.

@@ -1,5 +1,6 @@
 //! The policies that are compared, as an operator would configure them.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use coapway_config::{Config, Overrides};
@@ -7,7 +8,7 @@ use coapway_proxy::Parameters;
 use coapway_relay::UpstreamId;
 use coapway_sim::sockets::LISTENER;
 
-use crate::place::{DEVICES_NETWORK, ORIGIN};
+use crate::devices::NETWORK;
 
 /// How requests are dealt with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +25,8 @@ pub enum Policy {
     Deduplicates,
 }
 
+/// Where the origin is.
+pub(crate) const ORIGIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 2, 0, 1)), 5683);
 /// The origin among the upstreams of the configuration; the first set is for forwarding.
 pub(crate) const UPSTREAM: UpstreamId = UpstreamId(1);
 
@@ -96,7 +99,7 @@ impl Policy {
         let none = std::iter::empty::<(String, String)>();
         let config = Config::load(file, none, &Overrides::default());
         let mut parameters = config.expect("a test loads each of these configurations").parameters();
-        parameters.relay.trusted.push(DEVICES_NETWORK.parse().expect("a network"));
+        parameters.relay.trusted.push(NETWORK.parse().expect("a network"));
         parameters
     }
 }

@@ -34,21 +34,21 @@ pub(crate) struct Demo {
 
 impl Demo {
     pub(crate) fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let name = ptsname(&master, Vec::new()).unwrap();
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
+        grantpt(&master).expect("a pseudo-terminal");
+        unlockpt(&master).expect("a pseudo-terminal");
+        let name = ptsname(&master, Vec::new()).expect("its name");
         let path = OsStr::from_bytes(name.as_bytes());
-        let terminal = OpenOptions::new().read(true).write(true).open(path).unwrap();
-        let (master, before) = (File::from(master), tcgetattr(&terminal).unwrap());
-        tcsetwinsize(&terminal, size(112, 33)).unwrap();
-        let end = || terminal.try_clone().unwrap();
+        let terminal = OpenOptions::new().read(true).write(true).open(path).expect("its other end");
+        let (master, before) = (File::from(master), tcgetattr(&terminal).expect("a terminal has modes"));
+        tcsetwinsize(&terminal, size(112, 33)).expect("a terminal has a size");
+        let end = || terminal.try_clone().expect("a further descriptor");
         let mut command = Command::new(env!("CARGO_BIN_EXE_coapway"));
         command.arg("demo").args(arguments).env_remove("NO_COLOR").env("TERM", "xterm-256color");
         command.envs(environment.iter().copied()).stdin(end()).stdout(end()).stderr(end());
         let started = now();
-        let child = command.spawn().unwrap();
-        let output = read(master.try_clone().unwrap());
+        let child = command.spawn().expect("the program starts");
+        let output = read(master.try_clone().expect("a further descriptor"));
         let screen = vt100::Parser::new(cells(33), cells(112), 0);
         Self { child, master, terminal, before, output, screen, started }
     }
@@ -61,7 +61,7 @@ impl Demo {
         let took = self.started.elapsed();
         assert!(took < START, "it took {took:?}");
         assert!(self.screen.screen().alternate_screen() && self.screen.screen().hide_cursor());
-        let modes = tcgetattr(&self.terminal).unwrap().local_modes;
+        let modes = tcgetattr(&self.terminal).expect("a terminal has modes").local_modes;
         assert!(!modes.intersects(LocalModes::ICANON | LocalModes::ECHO), "keys come one by one");
     }
 
@@ -95,16 +95,16 @@ impl Demo {
     }
 
     pub(crate) fn press(&mut self, keys: &str) {
-        self.master.write_all(keys.as_bytes()).unwrap();
+        self.master.write_all(keys.as_bytes()).expect("keys can be pressed");
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        kill_process(Pid::from_child(&self.child), signal).expect("the program runs");
     }
 
     pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
         self.screen.screen_mut().set_size(cells(rows), cells(columns));
-        tcsetwinsize(&self.terminal, size(columns, rows)).unwrap();
+        tcsetwinsize(&self.terminal, size(columns, rows)).expect("a terminal has a size");
         // It is not the terminal of a session, which would be told by the kernel.
         self.signal(Signal::WINCH);
     }
@@ -120,14 +120,14 @@ impl Demo {
         let screen = self.screen.screen();
         assert!(!screen.alternate_screen(), "the alternate screen is left");
         assert!(!screen.hide_cursor(), "the cursor is shown");
-        let after = tcgetattr(&self.terminal).unwrap();
+        let after = tcgetattr(&self.terminal).expect("a terminal has modes");
         assert_eq!(modes(&after), modes(&self.before), "the terminal behaves as before");
     }
 
     fn wait_for_end(&mut self) -> ExitStatus {
         let limit = now() + PATIENCE;
         loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
+            if let Some(status) = self.child.try_wait().expect("the program can be waited for") {
                 return status;
             }
             assert!(now() < limit, "it does not end\n{}", self.contents());
@@ -151,7 +151,7 @@ fn modes(termios: &Termios) -> (LocalModes, OutputModes, u32) {
 }
 
 fn cells(number: u16) -> NonZero<u16> {
-    NonZero::new(number).unwrap()
+    NonZero::new(number).expect("a terminal has cells")
 }
 
 const fn size(columns: u16, rows: u16) -> Winsize {
