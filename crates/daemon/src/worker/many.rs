@@ -41,6 +41,8 @@ struct Crowd {
     origin: UdpSocket,
     /// What the origin will answer.
     asked: SendBatch,
+    /// Where it writes an answer.
+    answer: Vec<u8>,
     answered: usize,
     message_id: u16,
 }
@@ -79,6 +81,7 @@ impl Crowd {
             batch: ReceiveBatch::new(),
             origin,
             asked: SendBatch::new(clients),
+            answer: Vec::with_capacity(64),
             answered: 0,
             message_id: 0,
         }
@@ -108,7 +111,6 @@ impl Crowd {
     /// Lets the worker run until the origin has been asked by all clients.
     async fn arrive(&mut self, clients: usize) {
         let end = self.worker.clock.now() + LONGEST;
-        let mut answer = Vec::with_capacity(64);
         while self.asked.len() < clients {
             assert!(self.worker.clock.now() < end, "{} of {clients} requests", self.asked.len());
             self.turn().await;
@@ -117,9 +119,10 @@ impl Crowd {
                     let request = Datagram::parse(received.datagram).expect("the worker's are valid");
                     let (message_id, token) = (request.message_id, request.token);
                     let content = Content { code: Code::CONTENT, options: Options::NONE, payload: b"answer" };
-                    answer.clear();
-                    datagram::encode(&mut answer, MessageType::Acknowledgement, message_id, token, &content);
-                    self.asked.push(received.from, None, &answer);
+                    self.answer.clear();
+                    let kind = MessageType::Acknowledgement;
+                    datagram::encode(&mut self.answer, kind, message_id, token, &content);
+                    self.asked.push(received.from, None, &self.answer);
                 }
             }
         }
@@ -204,6 +207,6 @@ fn a_forward_allocates_nothing_once_all_tables_are_as_large_as_they_get() {
     };
     rounds(300);
     let counted = allocation_counter::measure(|| rounds(100));
-    // One a round is the test's own: the buffer for the origin's answers.
-    assert!(counted.count_total <= 100, "{} in {} forwards", counted.count_total, 100 * CLIENTS);
+    // What is noted once a second may need one.
+    assert!(counted.count_total <= 2, "{} in {} forwards", counted.count_total, 100 * CLIENTS);
 }
