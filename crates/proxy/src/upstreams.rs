@@ -96,6 +96,8 @@ pub(crate) struct Upstreams {
     pub(crate) outstanding: Vec<Option<Outstanding>>,
     pub(crate) timers: Timers<Deadline>,
     pub(crate) progress: VecDeque<Progress>,
+    /// Origins whose queue may move on.
+    pub(crate) may_move: Vec<u32>,
     /// Block-wise transfers with all origins together.
     pub(crate) transfers: usize,
     /// Retries towards all origins together.
@@ -120,6 +122,7 @@ impl Upstreams {
             outstanding: Vec::new(),
             timers: Timers::new(),
             progress: VecDeque::new(),
+            may_move: Vec::new(),
             transfers: 0,
         }
     }
@@ -176,7 +179,7 @@ impl Upstreams {
     pub(crate) fn cancel(&mut self, exchange: ExchangeId, now: Instant) -> Option<Trace> {
         let trace = self.endpoint.cancel(exchange)?.clone();
         if let Some(outstanding) = self.end(exchange, now) {
-            self.pump(outstanding.origin, now);
+            self.may_move.push(outstanding.origin);
         }
         Some(trace)
     }
@@ -221,7 +224,8 @@ impl Upstreams {
                         origin.responses.saw(time);
                     }
                 }
-                self.pump(outstanding.origin, now);
+                // Not at once: what is known of the exchange is still to be read in its place.
+                self.may_move.push(outstanding.origin);
                 Some((outstanding.fetch, exchange, content))
             }
         }
@@ -251,6 +255,9 @@ impl Upstreams {
 
     /// Carries the endpoint's events into windows and timeouts and says what they mean for fetches.
     pub(crate) fn poll_progress(&mut self, now: Instant) -> Option<Progress> {
+        while let Some(index) = self.may_move.pop() {
+            self.pump(index, now);
+        }
         while self.progress.is_empty() {
             let event = self.endpoint.poll_event()?;
             self.handle_event(event, now);

@@ -186,3 +186,24 @@ fn a_record_in_old_memory_says_nothing_of_the_one_before() {
     assert_eq!((second.early_ack, second.retries(), second.evidence), (None, 0, None));
     assert_eq!((second.received, second.answered, second.queued), (now, now, Duration::ZERO));
 }
+
+#[test]
+fn a_record_has_its_exchange_although_another_takes_its_place_at_once() {
+    let (mut proxy, mut out, now) = (proxy(), Out::default(), Instant::from_micros(5));
+    for client in [40_000, 40_001] {
+        give(&mut proxy, SocketRole::Listener(0), client, &request(), now);
+    }
+    drain(&mut proxy, &mut out, now);
+    let [(_, left)] = &out.to_origin[..] else { panic!("the second waits for the first") };
+    let left = Datagram::parse(left).expect("valid");
+    let content = Content { code: Code::SERVICE_UNAVAILABLE, options: Options::NONE, payload: b"" };
+    let mut answer = Vec::new();
+    datagram::encode(&mut answer, MessageType::Acknowledgement, left.message_id, left.token, &content);
+    give(&mut proxy, SocketRole::Upstream { ipv6: false, number: 0 }, 5700, &answer, now);
+    drain(&mut proxy, &mut out, now);
+    assert_eq!(out.to_origin.len(), 2, "the second left");
+    assert_eq!(out.records[0].exchanges.traces().len(), 1);
+    give(&mut proxy, SocketRole::Listener(0), 40_002, &request(), now);
+    drain(&mut proxy, &mut out, now);
+    assert_eq!((out.to_origin.len(), out.to_client.len()), (2, 2), "the origin asked to be left alone");
+}
