@@ -54,3 +54,24 @@ impl From<Content<'_>> for OwnedContent {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{OptionNumber, OptionsWriter};
+
+    #[test]
+    fn what_is_kept_reads_as_what_came_and_counts_its_bytes() {
+        let mut buffer = Vec::new();
+        let mut writer = OptionsWriter::new(&mut buffer);
+        writer.push(OptionNumber::ETAG, b"tag");
+        let content = Content { code: Code::CONTENT, options: writer.finish(), payload: b"22.5" };
+        let kept = OwnedContent::from(content);
+        assert_eq!(kept.as_content(), content);
+        assert_eq!((kept.len(), kept.is_empty()), (4 + 4, false));
+        let code = OwnedContent::from(Content::bare(Code::CONTENT));
+        assert_eq!((code.len(), code.is_empty()), (0, true));
+        let payload = OwnedContent::from(Content { payload: b"x", ..Content::bare(Code::CONTENT) });
+        assert_eq!((payload.len(), payload.is_empty()), (1, false));
+    }
+}

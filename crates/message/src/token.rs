@@ -50,6 +50,7 @@ mod tests {
     fn a_token_reads_as_hexadecimal() {
         let token = Token::new(&[0x0A, 0xFF, 0]);
         assert_eq!((token.to_string(), format!("{token:?}")), ("0aff00".into(), "0aff00".into()));
+        assert_eq!((token.as_bytes(), Token::default().as_bytes()), (&[0x0A, 0xFF, 0][..], &[][..]));
         assert_eq!(Token::default().to_string(), "");
     }
 }

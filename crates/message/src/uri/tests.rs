@@ -175,6 +175,7 @@ fn reads_the_values_of_uri_host() {
     for literal in [&b"[::1]"[..], b"::1"] {
         assert!(matches!(HostRef::parse(literal), Ok(HostRef::Address(address)) if address.is_loopback()));
     }
+    assert!(matches!(HostRef::parse(&[b'a'; 255]), Ok(HostRef::Name(name)) if name.len() == 255));
     for (value, error) in [
         (&b""[..], UriError::EmptyHost),
         (b"a b/c", UriError::Syntax),
