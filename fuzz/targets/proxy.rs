@@ -16,7 +16,7 @@ use coapway_fuzz::message::{TYPES, message, raw};
 use coapway_message::uri::{Authority, Host};
 use coapway_message::{Code, Datagram, ExchangeId, Failure, MessageType, OptionNumber};
 use coapway_proxy::{
-    Event, Input, Limits, Lines, Listening, Output, Outside, Parameters, Proxy, Record, SocketRole,
+    Event, Input, Limits, Lines, Listening, Output, Outside, Parameters, Proxy, Record, Sampling, SocketRole,
     UpstreamParameters,
 };
 use coapway_relay::{Forward, Route, Upstream, UpstreamId};
@@ -139,7 +139,7 @@ const RESPONSES: [Code; 8] = [
 
 impl World {
     fn new() -> Self {
-        let listening = Listening { events: true, records: true };
+        let listening = Listening { events: true, records: Some(Sampling::ALL) };
         let mut world = Self {
             proxy: Proxy::new(parameters(), listening, Seed::from_number(1)),
             now: Instant::ZERO,

@@ -41,17 +41,13 @@ impl Events {
         Ok(Self { records, sampling: Sampling::share(settings.sample) })
     }
 
-    /// Whether records are to be made.
-    pub(crate) const fn wants_records(&self) -> bool {
-        self.records.is_some()
+    /// Of which forwards records are to be made, if of any.
+    pub(crate) fn wants_records(&self) -> Option<Sampling> {
+        self.records.as_ref().map(|_| self.sampling)
     }
 }
 
 impl Reader for Events {
-    fn sampling(&self) -> Sampling {
-        self.sampling
-    }
-
     fn records(&mut self, records: Records<'_>, now: Instant, sockets: &Sockets) {
         let Some(writer) = &mut self.records else { return };
         for (record, upstream) in records.iter() {

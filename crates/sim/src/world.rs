@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use coapway_endpoint::Seed;
 use coapway_message::Failure;
-use coapway_proxy::{Event, Input, Listening, Occupancy, Output, Parameters, Proxy, SocketRole};
+use coapway_proxy::{Event, Input, Listening, Occupancy, Output, Parameters, Proxy, Sampling, SocketRole};
 use coapway_time::Instant;
 
 use crate::actor::Actor;
@@ -99,7 +99,7 @@ impl World {
                 journal.name(upstream_address(ipv6, number), &format!("proxy.{number}"));
             }
         }
-        let listening = Listening { events: true, records: true };
+        let listening = Listening { events: true, records: Some(Sampling::ALL) };
         let proxy_seed = Seed::from_number(stream(seed, &["proxy"]));
         let proxy = Worker {
             proxy: Proxy::new(parameters, listening, proxy_seed),
