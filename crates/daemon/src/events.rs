@@ -5,7 +5,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::time::Duration;
 
 use coapway_config::{RecordDestination, RecordSettings};
-use coapway_proxy::{Alert, Event, Outside, Records, Sampling};
+use coapway_proxy::{Alert, Event, Records, Sampling};
 use coapway_time::Instant;
 
 use crate::clock::Clock;
@@ -51,13 +51,7 @@ impl Reader for Events {
     fn records(&mut self, records: Records<'_>, now: Instant, sockets: &Sockets) {
         let Some(writer) = &mut self.records else { return };
         for (record, upstream) in records.iter() {
-            let local = record.local_socket().and_then(|socket| sockets.local_addr(socket));
-            let outside = Outside {
-                listener: sockets.local_addr(record.listener),
-                upstream,
-                local_port: local.map(|address| address.port()),
-            };
-            writer.write(record, &outside, now);
+            writer.write(record, upstream, &|socket| sockets.local_addr(socket), now);
         }
     }
 

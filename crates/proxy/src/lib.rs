@@ -54,7 +54,7 @@ pub use journal::Listening;
 pub use output::Output;
 pub use parameters::{Limits, Parameters, PostGuard, RetryParameters, TokenPolicy, UpstreamParameters};
 pub use proxy::{Occupancy, Proxy};
-pub use record::{Exchanges, Lines, Outside, Path, Record};
+pub use record::{Exchanges, Lines, Path, Record};
 pub use records::Records;
 pub use refusals::Refusals;
 pub use sampling::Sampling;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use coapway_endpoint::{EndpointParameters, Local, Seed};
 use coapway_message::{Code, Content, Datagram, MessageType, OptionNumber, Options, OptionsWriter, datagram};
 use coapway_proxy::{
-    Input, Limits, Lines, Listening, Output, Outside, Parameters, Proxy, Record, Sampling, SocketRole,
+    Input, Limits, Lines, Listening, Output, Parameters, Proxy, Record, Sampling, SocketRole,
     UpstreamParameters,
 };
 use coapway_relay::Forward;
@@ -91,9 +91,8 @@ fn a_record_agrees_with_what_left() {
     drain(&mut proxy, &mut out, now);
 
     let [record] = &out.records[..] else { panic!("{} records", out.records.len()) };
-    let outside = Outside { listener: None, upstream: "default", local_port: None };
-    let mut line = vec![0; Lines::room(record, &outside)];
-    let length = Lines::new(0).write(record, &outside, &mut line).expect("there is room");
+    let mut line = vec![0; Lines::room(record, "default")];
+    let length = Lines::new(0).write(record, "default", &|_| None, &mut line).expect("there is room");
     line.truncate(length);
     let line = String::from_utf8(line).expect("JSON is UTF-8");
     let traces = record.exchanges.traces();

@@ -5,8 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use coapway_endpoint::{EndpointParameters, Local, Nstart, Peer, Seed};
 use coapway_message::{Code, Content, Datagram, MessageType, OptionNumber, Options, OptionsWriter, datagram};
 use coapway_proxy::{
-    Input, Limits, Lines, Listening, Output, Outside, Parameters, Proxy, Sampling, SocketRole,
-    UpstreamParameters,
+    Input, Limits, Lines, Listening, Output, Parameters, Proxy, Sampling, SocketRole, UpstreamParameters,
 };
 use coapway_relay::Forward;
 use coapway_time::Instant;
@@ -94,8 +93,8 @@ impl World {
                 Output::Transmit(transmit) => self.sent.push((transmit.peer, transmit.datagram.to_vec())),
                 Output::Records(records) => {
                     for (record, upstream) in records.iter() {
-                        let outside = Outside { listener: None, upstream, local_port: Some(1) };
-                        let length = self.lines.write(record, &outside, &mut self.line);
+                        let address = Some((Ipv4Addr::LOCALHOST, 1).into());
+                        let length = self.lines.write(record, upstream, &|_| address, &mut self.line);
                         self.written += length.expect("there is room");
                     }
                 }
