@@ -16,7 +16,7 @@ use coapway_fuzz::message::{TYPES, message, raw};
 use coapway_message::uri::{Authority, Host};
 use coapway_message::{Code, Datagram, ExchangeId, Failure, MessageType, OptionNumber};
 use coapway_proxy::{
-    Event, Input, Limits, Lines, Listening, Output, Outside, Parameters, Proxy, Record, SocketRole,
+    Event, Input, Limits, Lines, Listening, Output, Parameters, Proxy, Record, Sampling, SocketRole,
     UpstreamParameters,
 };
 use coapway_relay::{Forward, Route, Upstream, UpstreamId};
@@ -139,7 +139,7 @@ const RESPONSES: [Code; 8] = [
 
 impl World {
     fn new() -> Self {
-        let listening = Listening { events: true, records: true };
+        let listening = Listening { events: true, records: Some(Sampling::ALL) };
         let mut world = Self {
             proxy: Proxy::new(parameters(), listening, Seed::from_number(1)),
             now: Instant::ZERO,
@@ -401,9 +401,8 @@ fn keep(list: &mut VecDeque<Sighting>, sighting: Sighting) {
 
 /// Every record is one line, whatever the client asked for.
 fn recorded(record: &Record, upstream: &str) {
-    let outside = Outside { listener: None, upstream, local_port: None };
-    let mut line = vec![0; Lines::room(record, &outside)];
-    let length = Lines::new(0).write(record, &outside, &mut line).expect("there is room");
+    let mut line = vec![0; Lines::room(record, upstream)];
+    let length = Lines::new(0).write(record, upstream, &|_| None, &mut line).expect("there is room");
     let text = std::str::from_utf8(&line[..length]).expect("it is text");
     assert!(text.starts_with('{') && text.ends_with("}\n"), "{text:?}");
     assert_eq!(text.chars().filter(|symbol| symbol.is_control()).count(), 1, "{text:?}");

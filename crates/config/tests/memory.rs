@@ -9,7 +9,7 @@ use std::time::Duration;
 use coapway_config::{Config, Overrides};
 use coapway_endpoint::{Local, Seed, SocketId};
 use coapway_message::{Code, Content, Datagram, MessageType, OptionNumber, Options, OptionsWriter, datagram};
-use coapway_proxy::{Input, Listening, Output, Proxy, SocketRole};
+use coapway_proxy::{Input, Listening, Output, Proxy, Sampling, SocketRole};
 use coapway_time::Instant;
 
 /// A datagram is at most 2 048 bytes.
@@ -43,7 +43,7 @@ impl World {
         };
         let none = std::iter::empty::<(String, String)>();
         let config = Config::load(None, none, &overrides).unwrap_or_else(|errors| panic!("{errors}"));
-        let listening = Listening { events: false, records };
+        let listening = Listening { events: false, records: records.then_some(Sampling::ALL) };
         let proxy = Proxy::new(config.parameters(), listening, Seed::from_number(1));
         (Self { proxy, now: Instant::ZERO, sent: Vec::new() }, config)
     }

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::time::Duration;
 
 use coapway_config::{RecordDestination, RecordSettings};
-use coapway_proxy::{Alert, Event, Outside, Records, Sampling};
+use coapway_proxy::{Alert, Event, Records};
 use coapway_time::Instant;
 
 use crate::clock::Clock;
@@ -20,14 +20,13 @@ const TELL_LEFT_OUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Events {
     records: Option<RecordWriter>,
-    sampling: Sampling,
 }
 
 impl Events {
     /// Opens what the settings name.
     pub(crate) fn start(settings: &RecordSettings, clock: &Clock) -> io::Result<Self> {
         let target = match &settings.destination {
-            RecordDestination::Off => return Ok(Self { records: None, sampling: Sampling::ALL }),
+            RecordDestination::Off => return Ok(Self { records: None }),
             RecordDestination::StandardOutput => Target::StandardOutput,
             RecordDestination::File(path) => Target::File(path.clone()),
         };
@@ -38,7 +37,7 @@ impl Events {
         }
         let wall_clock = WallClock { at_start: clock.started_at() };
         let records = Some(RecordWriter::start(target, wall_clock)?);
-        Ok(Self { records, sampling: Sampling::share(settings.sample) })
+        Ok(Self { records })
     }
 
     /// Records go elsewhere from now on. What is on its way to where they went is still written, without
@@ -59,20 +58,10 @@ impl Events {
 }
 
 impl Reader for Events {
-    fn sampling(&self) -> Sampling {
-        self.sampling
-    }
-
     fn records(&mut self, records: Records<'_>, now: Instant, sockets: &Sockets) {
         let Some(writer) = &mut self.records else { return };
         for (record, upstream) in records.iter() {
-            let local = record.local_socket().and_then(|socket| sockets.local_addr(socket));
-            let outside = Outside {
-                listener: sockets.local_addr(record.listener),
-                upstream,
-                local_port: local.map(|address| address.port()),
-            };
-            writer.write(record, &outside, now);
+            writer.write(record, upstream, &|socket| sockets.local_addr(socket), now);
         }
     }
 

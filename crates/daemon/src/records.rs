@@ -18,13 +18,15 @@ mod thread;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
+use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use coapway_proxy::{Lines, Outside, Record, Refusals};
+use coapway_endpoint::SocketId;
+use coapway_proxy::{Lines, Record, Refusals};
 use coapway_time::Instant;
 
 use self::buffer::{Buffer, count};
@@ -114,10 +116,19 @@ impl RecordWriter {
     }
 
     /// Takes one record.
-    pub(crate) fn write(&mut self, record: &Record, outside: &Outside<'_>, now: Instant) {
-        let mut length = self.lines.write(record, outside, self.buffer.room(MOST_LINES));
+    ///
+    /// Shape:  `upstream` is the name of its upstream; `addresses` knows the addresses of sockets.
+    pub(crate) fn write(
+        &mut self,
+        record: &Record,
+        upstream: &str,
+        addresses: &dyn Fn(SocketId) -> Option<SocketAddr>,
+        now: Instant,
+    ) {
+        let mut length = self.lines.write(record, upstream, addresses, self.buffer.room(MOST_LINES));
         if length.is_none() {
-            length = self.lines.write(record, outside, self.buffer.room(Lines::room(record, outside)));
+            let room = self.buffer.room(Lines::room(record, upstream));
+            length = self.lines.write(record, upstream, addresses, room);
         }
         self.written(length.unwrap_or(0), now);
     }

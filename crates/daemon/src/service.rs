@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use coapway_config::{Change, Config, ConfigError, ConfigErrors, RecordDestination};
-use coapway_proxy::{Listening, Parameters};
+use coapway_proxy::{Listening, Parameters, Sampling};
 use coapway_transport::{Resolver, Source};
 
 use crate::arguments::Settings;
@@ -174,7 +174,7 @@ impl Service<'_> {
             resolver,
         });
         if let Some(records) = records {
-            self.worker.change_reader(|events| events.replace(records));
+            self.worker.reader().replace(records);
         }
         if let Some(lines) = lines {
             log::replace(lines);
@@ -201,7 +201,9 @@ fn in_one_line(error: &ConfigError) -> String {
 
 /// What is listened to.
 pub(crate) fn listening(config: &Config) -> Listening {
-    Listening { events: false, records: config.record().destination != RecordDestination::Off }
+    let record = config.record();
+    let records = (record.destination != RecordDestination::Off).then(|| Sampling::share(record.sample));
+    Listening { events: false, records }
 }
 
 /// What the proxy is told, with what this host knows of itself.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use coapway_endpoint::{Local, Seed};
 use coapway_message::Failure;
-use coapway_proxy::{Event, Input, Listening, Output, Parameters, Proxy, Records, Sampling};
+use coapway_proxy::{Event, Input, Listening, Output, Parameters, Proxy, Records};
 use coapway_time::Instant;
 use coapway_transport::{Finished, IcmpCode, IcmpError, LookupError, ReceiveBatch, Resolver};
 
@@ -35,10 +35,6 @@ const RESOLVER: usize = 1;
 
 /// Whoever reads the events and forward records of a proxy.
 pub(crate) trait Reader {
-    /// Of which forwards there are to be records, if of any.
-    fn sampling(&self) -> Sampling {
-        Sampling::ALL
-    }
     /// Takes records.
     fn records(&mut self, _records: Records<'_>, _now: Instant, _sockets: &Sockets) {}
     /// Takes one event.
@@ -79,10 +75,8 @@ impl<R: Reader> Worker<R> {
         clock: Clock,
         seed: Seed,
     ) -> Self {
-        let mut proxy = Proxy::new(parameters, listening, seed);
-        proxy.sample_records(reader.sampling());
         Self {
-            proxy,
+            proxy: Proxy::new(parameters, listening, seed),
             sockets,
             resolver: Names::new(resolver),
             reader,

@@ -19,14 +19,13 @@ use crate::sampling::Sampling;
 pub struct Listening {
     /// Every event.
     pub events: bool,
-    /// A record per forward, and sums of answers without one.
-    pub records: bool,
+    /// Records of a share of forwards, and sums of answers without a forward.
+    pub records: Option<Sampling>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     listening: Listening,
-    sampling: Sampling,
     events: VecDeque<Event>,
     drafts: Drafts,
     next_record: u64,
@@ -48,18 +47,14 @@ impl Journal {
         now: Instant,
     ) {
         let before = std::mem::replace(&mut self.listening, listening);
-        if before.records == listening.records {
+        if before.records.is_some() == listening.records.is_some() {
             return;
         }
         self.tell_refusals(now);
         self.drafts.forget();
-        if listening.records {
+        if listening.records.is_some() {
             under_way.for_each(|request| self.drafts.leave_out(request));
         }
-    }
-
-    pub(crate) const fn sample(&mut self, sampling: Sampling) {
-        self.sampling = sampling;
     }
 
     pub(crate) fn event(&mut self, event: impl FnOnce() -> Event) {
@@ -103,12 +98,10 @@ impl Journal {
 
     /// Begins the record of a request. One that is not kept is not begun.
     pub(crate) fn draft(&mut self, request: ExchangeId, describe: impl FnOnce(&mut Record)) {
-        if !self.listening.records {
-            return;
-        }
+        let Some(sampling) = self.listening.records else { return };
         let id = self.next_record;
         self.next_record += 1;
-        if !self.sampling.keeps(id) {
+        if !sampling.keeps(id) {
             self.drafts.leave_out(request);
             return;
         }
@@ -139,12 +132,9 @@ impl Journal {
     ) {
         let code = content.code;
         self.event(|| Event::Answered { request, code, cause, evidence });
-        if !self.listening.records {
-            return;
-        }
         match self.drafts.take(request) {
-            Place::Empty => self.refusals.add(code, cause, now),
-            Place::LeftOut => {}
+            Place::Empty if self.listening.records.is_some() => self.refusals.add(code, cause, now),
+            Place::Empty | Place::LeftOut => {}
             Place::Record(mut record) => {
                 (record.code, record.cause, record.evidence, record.answered) = (code, cause, evidence, now);
                 record.bytes_out = size(content);

@@ -59,7 +59,7 @@ pub use learned::Learned;
 pub use output::Output;
 pub use parameters::{Limits, Parameters, PostGuard, RetryParameters, TokenPolicy, UpstreamParameters};
 pub use proxy::{Occupancy, Proxy};
-pub use record::{Exchanges, Lines, Outside, Path, Record};
+pub use record::{Exchanges, Lines, Path, Record};
 pub use records::Records;
 pub use refusals::Refusals;
 pub use sampling::Sampling;

@@ -18,7 +18,6 @@ use crate::loops::Loops;
 use crate::output::Output;
 use crate::parameters::Parameters;
 use crate::records::Records;
-use crate::sampling::Sampling;
 use crate::upstreams::{Progress, Upstreams};
 
 /// A CoAP proxy without sockets and without a clock.
@@ -103,11 +102,6 @@ impl Proxy {
             scratch: Vec::new(),
             answer: Vec::new(),
         }
-    }
-
-    /// From now on, records are made of this share of forwards; of all, unless this was called.
-    pub const fn sample_records(&mut self, sampling: Sampling) {
-        self.journal.sample(sampling);
     }
 
     /// Something happened outside.

@@ -21,7 +21,7 @@ use coapway_time::Instant;
 use crate::cause::Cause;
 
 pub use exchanges::{Exchanges, Plain};
-pub use lines::{Lines, Outside};
+pub use lines::Lines;
 pub use path::Path;
 pub use timestamps::Timestamp;
 
@@ -108,12 +108,6 @@ impl Record {
     /// The origin, once something left for it.
     pub fn origin(&self) -> Option<SocketAddr> {
         self.exchanges.last().map(|(origin, _)| *origin)
-    }
-
-    /// Our socket towards it.
-    #[inline(always)]
-    pub fn local_socket(&self) -> Option<SocketId> {
-        self.exchanges.last().map(|(_, socket)| socket)
     }
 
     /// Further copies that left.

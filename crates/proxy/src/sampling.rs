@@ -31,12 +31,6 @@ impl Sampling {
     }
 }
 
-impl Default for Sampling {
-    fn default() -> Self {
-        Self::ALL
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use coapway_endpoint::{EndpointParameters, Local, Seed};
 use coapway_message::{Code, Content, Datagram, MessageType, OptionNumber, Options, OptionsWriter, datagram};
 use coapway_proxy::{
-    Input, Limits, Lines, Listening, Output, Outside, Parameters, Proxy, Record, Sampling, SocketRole,
+    Input, Limits, Lines, Listening, Output, Parameters, Proxy, Record, Sampling, SocketRole,
     UpstreamParameters,
 };
 use coapway_relay::Forward;
@@ -21,7 +21,7 @@ struct Out {
     wake: Option<Instant>,
 }
 
-fn proxy() -> Proxy {
+fn proxy(sampling: Sampling) -> Proxy {
     let parameters = Parameters {
         downstream: EndpointParameters::default(),
         upstreams: vec![UpstreamParameters::default()],
@@ -29,7 +29,7 @@ fn proxy() -> Proxy {
         answer_within: None,
         limits: Limits::default(),
     };
-    Proxy::new(parameters, Listening { events: false, records: true }, Seed::from_number(1))
+    Proxy::new(parameters, Listening { events: false, records: Some(sampling) }, Seed::from_number(1))
 }
 
 fn give(proxy: &mut Proxy, role: SocketRole, from: u16, bytes: &[u8], now: Instant) {
@@ -72,7 +72,7 @@ fn hex(bytes: &[u8]) -> String {
 
 #[test]
 fn a_record_agrees_with_what_left() {
-    let (mut proxy, mut out) = (proxy(), Out::default());
+    let (mut proxy, mut out) = (proxy(Sampling::ALL), Out::default());
     give(&mut proxy, SocketRole::Listener(0), 40_000, &request(), Instant::ZERO);
     drain(&mut proxy, &mut out, Instant::ZERO);
     let mut now = Instant::ZERO;
@@ -91,9 +91,8 @@ fn a_record_agrees_with_what_left() {
     drain(&mut proxy, &mut out, now);
 
     let [record] = &out.records[..] else { panic!("{} records", out.records.len()) };
-    let outside = Outside { listener: None, upstream: "default", local_port: None };
-    let mut line = vec![0; Lines::room(record, &outside)];
-    let length = Lines::new(0).write(record, &outside, &mut line).expect("there is room");
+    let mut line = vec![0; Lines::room(record, "default")];
+    let length = Lines::new(0).write(record, "default", &|_| None, &mut line).expect("there is room");
     line.truncate(length);
     let line = String::from_utf8(line).expect("JSON is UTF-8");
     let traces = record.exchanges.traces();
@@ -139,8 +138,7 @@ fn forward(proxy: &mut Proxy, message_id: u16, now: Instant) -> Out {
 #[test]
 fn a_sample_has_the_records_that_all_have_under_the_same_numbers() {
     let ids = |sampling| {
-        let mut proxy = proxy();
-        proxy.sample_records(sampling);
+        let mut proxy = proxy(sampling);
         let forward = |id| forward(&mut proxy, id, Instant::from_micros(u64::from(id))).records;
         (0..200).flat_map(forward).map(|record| record.id).collect::<Vec<_>>()
     };
@@ -152,8 +150,7 @@ fn a_sample_has_the_records_that_all_have_under_the_same_numbers() {
 
 #[test]
 fn what_a_sample_leaves_out_counts_as_no_refusal() {
-    let mut proxy = proxy();
-    proxy.sample_records(Sampling::share(0.0));
+    let mut proxy = proxy(Sampling::share(0.0));
     assert!(forward(&mut proxy, 1, Instant::ZERO).records.is_empty());
     let mut told = 0;
     proxy.handle_input(Input::Wake, Instant::from_micros(5_000_000));
@@ -169,7 +166,7 @@ fn what_a_sample_leaves_out_counts_as_no_refusal() {
 
 #[test]
 fn a_record_in_old_memory_says_nothing_of_the_one_before() {
-    let mut proxy = proxy();
+    let mut proxy = proxy(Sampling::ALL);
     let mut out = Out::default();
     // The first one is answered late, with copies and an early Acknowledgement.
     give(&mut proxy, SocketRole::Listener(0), 40_000, &request(), Instant::ZERO);
@@ -189,7 +186,7 @@ fn a_record_in_old_memory_says_nothing_of_the_one_before() {
 
 #[test]
 fn a_record_has_its_exchange_although_another_takes_its_place_at_once() {
-    let (mut proxy, mut out, now) = (proxy(), Out::default(), Instant::from_micros(5));
+    let (mut proxy, mut out, now) = (proxy(Sampling::ALL), Out::default(), Instant::from_micros(5));
     for client in [40_000, 40_001] {
         give(&mut proxy, SocketRole::Listener(0), client, &request(), now);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
-use coapway_proxy::{Event, Lines, Outside, Record};
+use coapway_proxy::{Event, Lines, Record};
 use coapway_time::Instant;
 
 use crate::network::Arrivals;
@@ -161,9 +161,8 @@ impl Journal {
                 }
                 Entry::Recorded(index) => {
                     let (_, record, upstream) = &self.records[*index];
-                    let outside = Outside { listener: None, upstream, local_port: None };
-                    let mut line = vec![0; Lines::room(record, &outside)];
-                    let length = lines.write(record, &outside, &mut line).unwrap_or(0);
+                    let mut line = vec![0; Lines::room(record, upstream)];
+                    let length = lines.write(record, upstream, &|_| None, &mut line).unwrap_or(0);
                     format!("record {}", String::from_utf8_lossy(&line[..length]).trim_end())
                 }
                 Entry::Noted(note) => note.clone(),

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use coapway_endpoint::Seed;
 use coapway_message::Failure;
-use coapway_proxy::{Event, Input, Listening, Occupancy, Output, Parameters, Proxy, SocketRole};
+use coapway_proxy::{Event, Input, Listening, Occupancy, Output, Parameters, Proxy, Sampling, SocketRole};
 use coapway_time::Instant;
 
 use crate::actor::Actor;
@@ -25,7 +25,7 @@ use crate::sockets::{GROUP, LISTENER, address, local, upstream_address};
 /// So many wakes at one instant are a timer that never stops firing.
 const MOST_WAKES: u32 = 10_000;
 /// The journal takes everything down.
-const LISTENING: Listening = Listening { events: true, records: true };
+const LISTENING: Listening = Listening { events: true, records: Some(Sampling::ALL) };
 
 /// What a world is made of, beside its actors.
 #[derive(Clone, Debug)]

@@ -70,9 +70,9 @@ fn record(id: u64) -> Record {
     }
 }
 
-/// What a line tells beside the record.
-fn outside() -> Outside<'static> {
-    Outside { listener: Some(address(5683)), upstream: "boiler", local_port: Some(40_001) }
+/// The addresses of sockets.
+fn addresses(socket: SocketId) -> Option<SocketAddr> {
+    Some(address(if socket == SocketId(0) { 5683 } else { 40_001 }))
 }
 
 fn start(path: impl Into<PathBuf>) -> RecordWriter {
@@ -80,12 +80,13 @@ fn start(path: impl Into<PathBuf>) -> RecordWriter {
 }
 
 fn write(writer: &mut RecordWriter, id: u64, now: Instant) {
-    writer.write(&record(id), &outside(), now);
+    writer.write(&record(id), "boiler", &addresses, now);
 }
 
 fn line(id: u64) -> Vec<u8> {
-    let mut line = vec![0; Lines::room(&record(id), &outside())];
-    let length = wall_clock().lines().write(&record(id), &outside(), &mut line).expect("there is room");
+    let mut line = vec![0; Lines::room(&record(id), "boiler")];
+    let length =
+        wall_clock().lines().write(&record(id), "boiler", &addresses, &mut line).expect("there is room");
     line.truncate(length);
     line
 }
@@ -229,7 +230,7 @@ fn a_line_that_is_longer_than_most_is_whole() {
     (0..8).for_each(|_| segments.push(OptionNumber::URI_PATH, &[0xFF; 255]));
     let options = segments.finish();
     for id in 0..20 {
-        writer.write(&Record { path: Path::of(&options), ..record(id) }, &outside(), at(id));
+        writer.write(&Record { path: Path::of(&options), ..record(id) }, "boiler", &addresses, at(id));
     }
     writer.close();
     let text = std::fs::read_to_string(&path).expect("text");

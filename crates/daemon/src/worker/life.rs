@@ -91,12 +91,6 @@ impl<R: Reader> Worker<R> {
         &mut self.reader
     }
 
-    /// Has the reader changed, and its share of records made from now on.
-    pub(crate) fn change_reader(&mut self, change: impl FnOnce(&mut R)) {
-        change(&mut self.reader);
-        self.proxy.sample_records(self.reader.sampling());
-    }
-
     pub(super) fn is_over(&self) -> bool {
         let Some(end) = self.proxy.drained_at() else { return false };
         self.proxy.is_idle() && self.sockets.waiting() == 0 || end <= self.clock.now()

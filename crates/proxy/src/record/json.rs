@@ -11,9 +11,8 @@ use coapway_time::Instant;
 
 use super::Record;
 use super::exchanges::{Exchanges, Few, Plain};
-use super::legs::{self, Legs};
+use super::legs::{self, Addresses, Legs, Way};
 use super::line::Line;
-use super::lines::Outside;
 use super::part::{Part, ROOM};
 use super::timestamps::Timestamp;
 use crate::cause::Cause;
@@ -51,12 +50,14 @@ impl Record {
         &self,
         timestamp: &Timestamp,
         legs: &mut Legs,
-        outside: &Outside<'_>,
+        upstream: &str,
+        addresses: Addresses<'_>,
         bytes: &mut [u8],
     ) -> Option<usize> {
         let room = bytes.len();
         let mut line = Line::new(bytes);
-        self.write_ends(&mut line, timestamp, legs, outside)?;
+        let way = Way { listener: self.listener, upstream, origin: self.exchanges.last() };
+        self.write_ends(&mut line, timestamp, legs, &way, addresses)?;
         line.plain(self.path.as_bytes())?;
         match (Few::new(self.client_token.as_bytes()), self.plain()) {
             (Some(client), Some(plain)) => {
@@ -82,7 +83,8 @@ impl Record {
         line: &mut Line<'_>,
         timestamp: &Timestamp,
         legs: &mut Legs,
-        outside: &Outside<'_>,
+        way: &Way<'_>,
+        addresses: Addresses<'_>,
     ) -> Option<()> {
         let mut part = line.part()?;
         part.constant(b"{\"ts\":\"");
@@ -91,8 +93,7 @@ impl Record {
         part.number(self.id);
         part.constant(b",\"client\":\"");
         part.address(&self.client);
-        let origin = self.exchanges.last().map(|(origin, _)| origin);
-        match legs.text(outside, origin) {
+        match legs.text(way, addresses) {
             Some((text, length)) => {
                 part.long_beginning(text, length);
                 self.write_method(&mut part);
@@ -102,7 +103,7 @@ impl Record {
             None => {
                 let length = part.length();
                 line.advance(length)?;
-                legs::write(line, outside, origin)?;
+                legs::write(line, way, addresses)?;
                 let mut part = line.part()?;
                 self.write_method(&mut part);
                 let length = part.length();

@@ -13,6 +13,23 @@ use super::*;
 /// 2026-11-30T06:23:17.5Z.
 const START: u64 = 1_796_019_797_500_000;
 
+/// What a line tells beside the record.
+struct Outside<'o> {
+    listener: Option<SocketAddr>,
+    upstream: &'o str,
+    local_port: Option<u16>,
+}
+
+impl Outside<'_> {
+    /// Listeners are numbered 0.
+    fn address(&self, socket: SocketId) -> Option<SocketAddr> {
+        match socket {
+            SocketId(0) => self.listener,
+            _ => self.local_port.map(|port| (Ipv4Addr::UNSPECIFIED, port).into()),
+        }
+    }
+}
+
 /// The line of a record, made in the plainest way.
 fn reference(record: &Record, outside: &Outside<'_>) -> String {
     let mut line = String::new();
@@ -38,7 +55,13 @@ fn reference(record: &Record, outside: &Outside<'_>) -> String {
     field("listener", optional(outside.listener.map(|listener| listener.to_string())));
     field("upstream", quoted(outside.upstream.to_owned()));
     field("origin", optional(record.origin().map(|origin| origin.to_string())));
-    field("local_port", outside.local_port.map_or("null".to_owned(), |port| port.to_string()));
+    field(
+        "local_port",
+        outside
+            .local_port
+            .filter(|_| record.origin().is_some())
+            .map_or("null".to_owned(), |port| port.to_string()),
+    );
     let method = Method::from_code(record.method).map_or("", Method::name);
     field("method", quoted(method.to_owned()));
     field("path", quoted(record.path.to_string()));
@@ -87,8 +110,9 @@ fn reference(record: &Record, outside: &Outside<'_>) -> String {
 
 fn write(lines: &mut Lines, record: &Record, outside: &Outside<'_>) -> String {
     // What was there before does not matter.
-    let mut bytes = vec![b'"'; Lines::room(record, outside)];
-    let length = lines.write(record, outside, &mut bytes).expect("there is room");
+    let mut bytes = vec![b'"'; Lines::room(record, outside.upstream)];
+    let addresses = |socket| outside.address(socket);
+    let length = lines.write(record, outside.upstream, &addresses, &mut bytes).expect("there is room");
     bytes.truncate(length);
     String::from_utf8(bytes).expect("text")
 }
@@ -258,7 +282,7 @@ proptest! {
         let outside = Outside { listener: None, upstream: "default", local_port: None };
         // It either does not fit, or is right.
         let mut bytes = vec![0; length];
-        if let Some(length) = Lines::new(START).write(&record, &outside, &mut bytes) {
+        if let Some(length) = Lines::new(START).write(&record, "default", &|_| None, &mut bytes) {
             let expected = reference(&record, &outside);
             prop_assert_eq!(&bytes[..length], expected.as_bytes());
         }
@@ -300,7 +324,10 @@ fn lines_stay_what_they_were() {
     let copy =
         |sent, timeout| Copy { sent: Instant::from_micros(sent), timeout: Duration::from_micros(timeout) };
     let trace = |message_id, copies: &[Copy], acks, answer| Trace {
-        peer: Peer { local: Local::default(), remote: ([10, 1, 2, 3], 5683).into() },
+        peer: Peer {
+            local: Local { socket: SocketId(7), address: None },
+            remote: ([10, 1, 2, 3], 5683).into(),
+        },
         message_id,
         token: Token::new(&[0x9F, 0x3C, 0x52, 0xD1, 0x7E, 0x08, 0x4A, 0xB6]),
         confirmable: true,

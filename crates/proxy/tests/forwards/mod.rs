@@ -7,7 +7,9 @@ use std::time::Duration;
 use coapway_endpoint::{EndpointParameters, Local, Seed};
 use coapway_message::uri::{Authority, Host};
 use coapway_message::{Code, Content, MessageType, OptionNumber, Options, OptionsWriter, datagram};
-use coapway_proxy::{Input, Limits, Listening, Output, Parameters, Proxy, SocketRole, UpstreamParameters};
+use coapway_proxy::{
+    Input, Limits, Listening, Output, Parameters, Proxy, Sampling, SocketRole, UpstreamParameters,
+};
 use coapway_relay::{Forward, Route, Upstream, UpstreamId};
 use coapway_time::Instant;
 
@@ -59,7 +61,11 @@ impl Forwards {
             limits: Limits::default(),
         };
         Self {
-            proxy: Proxy::new(parameters, Listening { events: false, records }, Seed::from_number(7)),
+            proxy: Proxy::new(
+                parameters,
+                Listening { events: false, records: records.then_some(Sampling::ALL) },
+                Seed::from_number(7),
+            ),
             now: Instant::ZERO,
             pace,
             requests,
