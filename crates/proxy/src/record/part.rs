@@ -258,9 +258,9 @@ impl Part<'_> {
             }
             let [[a, b], [c, d]] = segment.to_be_bytes().map(hex);
             match segment {
-                ..0x10 => self.constant(&[d]),
-                ..0x100 => self.constant(&[c, d]),
-                ..0x1000 => self.constant(&[b, c, d]),
+                0..0x10 => self.constant(&[d]),
+                0x10..0x100 => self.constant(&[c, d]),
+                0x100..0x1000 => self.constant(&[b, c, d]),
                 _ => self.constant(&[a, b, c, d]),
             }
         }
