@@ -82,7 +82,8 @@ impl MessageIds {
     }
 
     /// Whether [`MessageIds::take`] would find one.
-    pub(super) fn is_available(&self, peer: &Peer, now: Instant) -> bool {
+    #[cfg(test)]
+    fn is_available(&self, peer: &Peer, now: Instant) -> bool {
         match self.spaces.get(peer) {
             Some(space) => space.next_is_free(now),
             None => self.spaces.len() < EndpointParameters::MOST_PEERS,

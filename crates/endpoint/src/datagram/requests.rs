@@ -63,11 +63,6 @@ impl Endpoint {
         Ok(exchange)
     }
 
-    /// Whether a Message ID is free towards `peer`.
-    pub fn has_message_id(&self, peer: &Peer, now: Instant) -> bool {
-        self.message_ids.is_available(peer, now)
-    }
-
     /// Gives an exchange up: no further copy leaves and no event comes. A response that still
     /// arrives counts as late. Returns how it went so far.
     pub fn cancel(&mut self, exchange: ExchangeId) -> Option<&Trace> {

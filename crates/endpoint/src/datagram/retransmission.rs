@@ -194,6 +194,19 @@ mod tests {
     }
 
     #[test]
+    fn jitter_is_at_most_what_the_random_factor_leaves() {
+        // A factor of 1.05 and a jitter of 0.1: nothing is left for the first wait, 0.05 for the others.
+        let mut random = fastrand::Rng::with_seed(7);
+        let schedule = Schedule { random_factor: 1.05, ..schedule(4, 0) };
+        for _ in 0..200 {
+            let first = schedule.first_wait(&mut random);
+            assert_eq!(first, Duration::from_secs(2));
+            let second = schedule.wait(first, 2, &mut random);
+            assert!((4.0..=4.2001).contains(&second.as_secs_f64()), "{second:?}");
+        }
+    }
+
+    #[test]
     fn without_jitter_the_first_wait_covers_the_whole_range() {
         let mut random = fastrand::Rng::with_seed(7);
         let schedule = Schedule { jitter: 0.0, ..schedule(4, 0) };

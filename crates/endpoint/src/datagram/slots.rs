@@ -94,3 +94,26 @@ impl<T> Slots<T> {
         self.places.get(id.slot as usize).is_some_and(|place| id.generation < place.generation)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_live_then_over_and_its_value_readable_until_the_next() {
+        let mut slots = Slots::new();
+        let (first, second) = (slots.insert('a'), slots.insert('b'));
+        assert_eq!(slots.ids().collect::<Vec<_>>(), [first, second]);
+        assert!(!slots.is_over(first) && slots.removed(first).is_none());
+        assert_eq!(slots.remove(first), Some(&mut 'a'));
+        assert_eq!(slots.remove(first), None);
+        assert_eq!((slots.get(first), slots.len()), (None, 1));
+        assert!(slots.is_over(first) && slots.removed(first) == Some(&'a'));
+        assert_eq!(slots.ids().collect::<Vec<_>>(), [second]);
+        assert_eq!(slots.next_id(), ExchangeId { generation: first.generation + 1, ..first });
+        let third = slots.insert('c');
+        assert_eq!((third.slot, slots.get(third)), (first.slot, Some(&'c')));
+        assert!(slots.removed(first).is_none() && slots.is_over(first) && !slots.is_over(third));
+        assert!(!slots.is_over(ExchangeId { slot: 9, generation: 0 }), "never given out");
+    }
+}

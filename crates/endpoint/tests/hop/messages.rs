@@ -210,6 +210,22 @@ fn a_slow_answer_is_acknowledged_early_and_sent_separately_until_acknowledged() 
 }
 
 #[test]
+fn an_acknowledgement_that_carries_a_response_ends_a_separate_response_all_the_same() {
+    let mut hop = Hop::new();
+    let request = bytes(MessageType::Confirmable, 10, b"\xA1", &Content::bare(Code::GET));
+    let Got::Request(exchange) = hop.receive(&request) else { panic!("a request") };
+    hop.wait(at(600));
+    hop.endpoint.respond(exchange, &RESPONSE, hop.now).expect("open");
+    let (message_id, _) = ids(&hop.sent().pop().expect("sent at once"));
+    assert_eq!(
+        hop.receive(&bytes(MessageType::Acknowledgement, message_id, b"\xA1", &RESPONSE)),
+        Got::Nothing
+    );
+    assert!(matches!(hop.events().last(), Some(Event::Delivered { outcome: Ok(()), .. })));
+    assert!(hop.wait(at(100_000)).is_empty());
+}
+
+#[test]
 fn a_repeat_before_the_answer_is_acknowledged_at_once() {
     let mut hop = Hop::new();
     let request = bytes(MessageType::Confirmable, 10, b"", &Content::bare(Code::GET));
