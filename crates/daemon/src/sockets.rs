@@ -204,7 +204,11 @@ impl Sockets {
         if socket.outgoing.is_empty() {
             self.dirty.push(place);
         }
-        socket.outgoing.push(peer.remote, peer.local.address, datagram);
+        if may_overtake(socket.id, datagram) {
+            socket.outgoing.push_unordered(peer.remote, peer.local.address, datagram);
+        } else {
+            socket.outgoing.push(peer.remote, peer.local.address, datagram);
+        }
         if socket.outgoing.is_full() && !socket.blocked {
             self.send(place, unsent);
         }
@@ -282,6 +286,15 @@ impl Sockets {
         self.listed.extend_from_slice(&self.ready);
         places.append(&mut self.ready);
     }
+}
+
+/// Whether a datagram may leave before others that came before it: messages towards origins are of many
+/// clients. Only Non-confirmable ones follow each other without waiting for a reply, so that their order may
+/// mean something.
+fn may_overtake(socket: SocketId, datagram: &[u8]) -> bool {
+    const NON: u8 = 1;
+    let is_upstream = matches!(SocketRole::of(socket), SocketRole::Upstream { .. });
+    is_upstream && datagram.first().is_some_and(|first| first >> 4 & 3 != NON)
 }
 
 /// What an error of the system means for the exchange a datagram belongs to.

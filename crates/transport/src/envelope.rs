@@ -50,8 +50,8 @@ pub(crate) struct Envelope {
     pub(crate) name_length: usize,
     pub(crate) control: [u8; TOLD_SIZE],
     pub(crate) control_length: usize,
-    /// Length of all its datagrams together.
-    pub(crate) length: usize,
     /// How many datagrams it holds.
     pub(crate) datagrams: usize,
+    /// In how many pieces they lie.
+    pub(crate) pieces: usize,
 }

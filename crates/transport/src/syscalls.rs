@@ -7,6 +7,7 @@ use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
@@ -123,28 +124,34 @@ pub(crate) fn receive_error(
     Ok(())
 }
 
-/// Sends up to [`BATCH`] datagrams without waiting; their bytes follow each other in `bytes`.
+/// Sends what up to [`BATCH`] envelopes hold without waiting; each takes so many of `pieces` as it says,
+/// [`BATCH`] in all, which are places in `bytes`.
 ///
-/// Returns how many of them, from the first, were sent: at least one.
+/// Returns how many of the envelopes, from the first, were sent: at least one.
 /// Errors: why the first was not sent; the others were not tried.
 pub(crate) fn send_many(
     socket: BorrowedFd<'_>,
     envelopes: &[Envelope],
-    mut bytes: &[u8],
+    mut pieces: &[Range<usize>],
+    bytes: &[u8],
 ) -> io::Result<usize> {
     let mut iovecs = [const { MaybeUninit::<iovec>::uninit() }; BATCH];
     let mut headers = [const { MaybeUninit::<mmsghdr>::uninit() }; BATCH];
     let mut count = 0;
-    for ((header, iovec), envelope) in headers.iter_mut().zip(&mut iovecs).zip(envelopes) {
-        let Some((datagram, rest)) = bytes.split_at_checked(envelope.length) else { break };
-        bytes = rest;
-        let iovec =
-            iovec.write(iovec { iov_base: datagram.as_ptr().cast_mut().cast(), iov_len: datagram.len() });
+    let mut free = iovecs.as_mut_slice();
+    for (header, envelope) in headers.iter_mut().zip(envelopes) {
+        let Some((ours, further)) = pieces.split_at_checked(envelope.pieces) else { break };
+        let Some((iovecs, rest)) = free.split_at_mut_checked(envelope.pieces) else { break };
+        (pieces, free) = (further, rest);
+        for (iovec, piece) in iovecs.iter_mut().zip(ours) {
+            let piece = bytes.get(piece.clone()).unwrap_or_default();
+            iovec.write(iovec { iov_base: piece.as_ptr().cast_mut().cast(), iov_len: piece.len() });
+        }
         let mut message = empty_header();
         message.msg_name = envelope.name.as_ptr().cast_mut().cast();
         message.msg_namelen = envelope.name_length as libc::socklen_t;
-        message.msg_iov = iovec;
-        message.msg_iovlen = 1;
+        message.msg_iov = iovecs.as_mut_ptr().cast();
+        message.msg_iovlen = iovecs.len() as _;
         if envelope.control_length > 0 {
             message.msg_control = envelope.control.as_ptr().cast_mut().cast();
             message.msg_controllen = envelope.control_length as _;
@@ -152,8 +159,8 @@ pub(crate) fn send_many(
         header.write(mmsghdr { msg_hdr: message, msg_len: 0 });
         count += 1;
     }
-    // SAFETY: the first `count` headers are initialised, and each points to an iovec, a name, a
-    // control message and a datagram that outlive the call and are as long as it says; sending
+    // SAFETY: the first `count` headers are initialised, and each points to initialised iovecs, a name,
+    // a control message and datagrams that outlive the call and are as long as it says; sending
     // writes to none of them, only `msg_len` of the headers, which are ours.
     let sent = unsafe {
         libc::sendmmsg(socket.as_raw_fd(), headers.as_mut_ptr().cast(), count, libc::MSG_DONTWAIT as _)

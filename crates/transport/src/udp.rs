@@ -6,6 +6,7 @@ pub mod receive;
 pub mod send;
 
 mod readiness;
+mod runs;
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -214,8 +215,9 @@ impl UdpSocket {
         self.alone.set(alone.saturating_sub(1));
         let mut attempt = 1;
         while !batch.is_empty() {
-            let (envelopes, bytes) = batch.prepare(self.family, wildcard, self.runs.get() && alone == 0);
-            match syscalls::send_many(self.socket.as_fd(), envelopes, bytes) {
+            let (envelopes, pieces, bytes) =
+                batch.prepare(self.family, wildcard, self.runs.get() && alone == 0);
+            match syscalls::send_many(self.socket.as_fd(), envelopes, pieces, bytes) {
                 Ok(sent) => {
                     // Fewer than all: the kernel has kept quiet about why the next one failed. It
                     // tells when that one is first.

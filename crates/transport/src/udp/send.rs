@@ -2,47 +2,52 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::Range;
 
 use super::icmp::QUOTE_SIZE;
 use super::receive::SLOT_SIZE;
+use super::runs;
 use crate::control::{self, TOLD_SIZE};
 use crate::envelope::{BATCH, Envelope};
 use crate::sockaddr::{self, Family, NAME_SIZE};
 
-/// The longest datagram that may be one of a run, in bytes: what every IPv6 path carries whole. The
-/// kernel cuts a run but never fragments its datagrams.
-const LONGEST_IN_RUN: usize = 1280 - 40 - 8;
-/// The most datagrams in a run.
-/// Source: Linux, `UDP_MAX_SEGMENTS`.
-const LONGEST_RUN: usize = 64;
-/// The most bytes in a run: what fits into one IP packet, less all headers.
-const LARGEST_RUN: usize = 65_535 - 60 - 8;
-
 /// Datagrams that wait to be sent, one after the other in one arena.
 ///
 /// Made once and filled again and again: the arena keeps its room. Datagrams leave in the order they
-/// were pushed in. Neighbours of one length, from one address to one peer, are a run: the kernel takes
-/// it in one piece and cuts it apart below the IP layer, for less than half the work.
+/// were pushed in, unless they were [pushed without](Self::push_unordered). Neighbours of one length, from
+/// one address to one peer, are a run: the kernel takes it in one piece and cuts it apart below the IP
+/// layer, for less than half the work.
 #[derive(Debug)]
 pub struct SendBatch {
     bytes: Vec<u8>,
     outgoing: Vec<Outgoing>,
-    /// Those before it are dealt with: sent, or reported as failed.
+    /// Places in `outgoing` in the order in which they leave.
+    order: Vec<u32>,
+    /// Those before it are dealt with: sent, or reported as failed. A place in `order`.
     next: usize,
+    /// Whether some may leave in any order.
+    has_unordered: bool,
     /// How often the datagram at `next` has been held up by a full device.
     pub(super) held_up: u32,
     /// Whether the kernel is given no runs, because it refused one.
     one_by_one: bool,
     envelopes: Vec<Envelope>,
+    /// Where in `bytes` is what the envelopes hold.
+    pieces: Vec<Range<usize>>,
+    /// Room to sort in.
+    keys: Vec<u64>,
     limit: usize,
 }
 
 #[derive(Debug)]
-struct Outgoing {
-    to: SocketAddr,
+pub(super) struct Outgoing {
+    pub(super) to: SocketAddr,
     /// As it was given.
-    from: Option<IpAddr>,
-    end: usize,
+    pub(super) from: Option<IpAddr>,
+    pub(super) start: usize,
+    pub(super) length: usize,
+    /// Whether it may leave before or after its neighbours.
+    pub(super) unordered: bool,
 }
 
 impl SendBatch {
@@ -52,10 +57,14 @@ impl SendBatch {
         Self {
             bytes: Vec::with_capacity(limit.saturating_mul(SLOT_SIZE)),
             outgoing: Vec::with_capacity(limit),
+            order: Vec::with_capacity(limit),
             next: 0,
+            has_unordered: false,
             held_up: 0,
             one_by_one: false,
             envelopes: Vec::with_capacity(limit.min(BATCH)),
+            pieces: Vec::with_capacity(limit.min(BATCH)),
+            keys: Vec::with_capacity(limit.min(BATCH)),
             limit,
         }
     }
@@ -68,8 +77,20 @@ impl SendBatch {
     /// a group, which nothing can be sent from.
     /// Shape:  a full batch takes it all the same and grows; ask [`is_full`](Self::is_full) before.
     pub fn push(&mut self, to: SocketAddr, from: Option<IpAddr>, datagram: &[u8]) {
+        self.add(to, from, datagram, false);
+    }
+
+    /// The same for a datagram that may leave before or after others that were pushed so, as long as none
+    /// lies between them that was not: they are sorted by length to make longer runs.
+    pub fn push_unordered(&mut self, to: SocketAddr, from: Option<IpAddr>, datagram: &[u8]) {
+        self.has_unordered = true;
+        self.add(to, from, datagram, true);
+    }
+
+    fn add(&mut self, to: SocketAddr, from: Option<IpAddr>, datagram: &[u8], unordered: bool) {
+        self.order.push(self.outgoing.len() as u32);
+        self.outgoing.push(Outgoing { to, from, start: self.bytes.len(), length: datagram.len(), unordered });
         self.bytes.extend_from_slice(datagram);
-        self.outgoing.push(Outgoing { to, from, end: self.bytes.len() });
     }
 
     /// Whether it is time to send before more is pushed.
@@ -91,27 +112,47 @@ impl SendBatch {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.outgoing.clear();
+        self.order.clear();
         self.next = 0;
+        self.has_unordered = false;
         self.held_up = 0;
         self.one_by_one = false;
     }
 
-    /// Addresses what comes next, in at most [`BATCH`] envelopes, for a socket; their bytes follow each other.
-    pub(super) fn prepare(&mut self, family: Family, wildcard: bool, runs: bool) -> (&[Envelope], &[u8]) {
+    /// Addresses the next [`BATCH`] datagrams for a socket: envelopes, where in the bytes is what they
+    /// hold, and the bytes.
+    pub(super) fn prepare(
+        &mut self,
+        family: Family,
+        wildcard: bool,
+        runs: bool,
+    ) -> (&[Envelope], &[Range<usize>], &[u8]) {
         let runs = runs && !self.one_by_one;
-        let first = self.start();
-        let (mut start, mut next) = (first, self.next);
-        self.envelopes.clear();
-        while self.envelopes.len() < BATCH
-            && let Some(outgoing) = self.outgoing.get(next)
-        {
-            let datagrams = if runs { run(start, self.outgoing.get(next..).unwrap_or_default()) } else { 1 };
-            let size = outgoing.end - start;
-            let end = self.outgoing.get(next + datagrams - 1).map_or(outgoing.end, |last| last.end);
-            self.envelopes.push(outgoing.envelope(family, wildcard, datagrams, size, end - start));
-            (start, next) = (end, next + datagrams);
+        let end = self.order.len().min(self.next + BATCH);
+        let order = self.order.get_mut(self.next..end).unwrap_or_default();
+        if runs && self.has_unordered {
+            runs::sort(&self.outgoing, order, &mut self.keys);
         }
-        (&self.envelopes, self.bytes.get(first..start).unwrap_or_default())
+        self.envelopes.clear();
+        self.pieces.clear();
+        let mut order = &*order;
+        while let Some(first) = order.first().and_then(|&place| self.outgoing.get(place as usize)) {
+            let datagrams = if runs { runs::length(&self.outgoing, order) } else { 1 };
+            let (run, rest) = order.split_at(datagrams);
+            let before = self.pieces.len();
+            for Outgoing { start, length, .. } in
+                run.iter().filter_map(|&place| self.outgoing.get(place as usize))
+            {
+                match self.pieces.get_mut(before..).and_then(<[_]>::last_mut) {
+                    Some(piece) if piece.end == *start => piece.end += length,
+                    _ => self.pieces.push(*start..start + length),
+                }
+            }
+            let pieces = self.pieces.len() - before;
+            self.envelopes.push(first.envelope(family, wildcard, datagrams, pieces));
+            order = rest;
+        }
+        (&self.envelopes, &self.pieces, &self.bytes)
     }
 
     /// Takes note that so many envelopes, from the first, are dealt with.
@@ -132,60 +173,25 @@ impl SendBatch {
 
     /// Takes note that the next datagram cannot be sent.
     pub(super) fn fail(&mut self, error: io::Error) -> Option<SendFailure> {
-        let outgoing = self.outgoing.get(self.next)?;
-        let quote = self.bytes.get(self.start()..outgoing.end).unwrap_or_default();
-        let quote = quote.get(..QUOTE_SIZE).unwrap_or(quote).into();
-        let failure = SendFailure { index: self.next, to: outgoing.to, from: outgoing.from, quote, error };
+        let index = *self.order.get(self.next)? as usize;
+        let &Outgoing { to, from, start, length, .. } = self.outgoing.get(index)?;
+        let quote = self.bytes.get(start..start + length.min(QUOTE_SIZE)).unwrap_or_default().into();
         self.next += 1;
         self.held_up = 0;
-        Some(failure)
+        Some(SendFailure { index, to, from, quote, error })
     }
-
-    fn start(&self) -> usize {
-        self.next.checked_sub(1).and_then(|before| self.outgoing.get(before)).map_or(0, |before| before.end)
-    }
-}
-
-/// How many of `outgoing`, from the first, which begins at `start`, make a run.
-fn run(start: usize, outgoing: &[Outgoing]) -> usize {
-    let Some(first) = outgoing.first() else { return 0 };
-    let size = first.end - start;
-    if size > LONGEST_IN_RUN {
-        return 1;
-    }
-    let (mut before, mut count) = (first.end, 1);
-    for next in outgoing.iter().skip(1).take(LONGEST_RUN - 1) {
-        let length = next.end - before;
-        let fits = length > 0 && length <= size && next.end - start <= LARGEST_RUN;
-        if !fits || next.to != first.to || next.from != first.from {
-            break;
-        }
-        (before, count) = (next.end, count + 1);
-        if length < size {
-            // Only the last may be shorter.
-            break;
-        }
-    }
-    count
 }
 
 impl Outgoing {
-    /// For this datagram of `size` bytes and those that follow it, `length` bytes in all.
-    fn envelope(
-        &self,
-        family: Family,
-        wildcard: bool,
-        datagrams: usize,
-        size: usize,
-        length: usize,
-    ) -> Envelope {
+    /// For this datagram, or for the run that it begins.
+    fn envelope(&self, family: Family, wildcard: bool, datagrams: usize, pieces: usize) -> Envelope {
         let mut envelope = Envelope {
             name: [0; NAME_SIZE],
             name_length: 0,
             control: [0; TOLD_SIZE],
             control_length: 0,
-            length,
             datagrams,
+            pieces,
         };
         envelope.name_length = sockaddr::encode(self.to, family, &mut envelope.name);
         if let Some(from) = self.from.filter(|from| wildcard && !is_group(*from)) {
@@ -197,7 +203,8 @@ impl Outgoing {
         }
         if datagrams > 1 {
             let used = envelope.control_length;
-            envelope.control_length = control::encode_segment_size(size as u16, used, &mut envelope.control);
+            envelope.control_length =
+                control::encode_segment_size(self.length as u16, used, &mut envelope.control);
         }
         envelope
     }
@@ -234,60 +241,4 @@ pub struct SendFailure {
     /// Why: an error of the operating system.
     #[source]
     pub error: io::Error,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The lengths of the runs that datagrams of these lengths make, each to a peer of this number.
-    fn runs(datagrams: &[(u8, usize)]) -> Vec<usize> {
-        let mut batch = SendBatch::new(datagrams.len());
-        for &(peer, length) in datagrams {
-            batch.push(SocketAddr::from(([127, 0, 0, peer], 5683)), None, &vec![peer; length]);
-        }
-        let (envelopes, bytes) = batch.prepare(Family::V4, true, true);
-        assert_eq!(bytes.len(), envelopes.iter().map(|envelope| envelope.length).sum());
-        envelopes.iter().map(|envelope| envelope.datagrams).collect()
-    }
-
-    #[test]
-    fn neighbours_of_one_length_to_one_peer_are_a_run() {
-        assert_eq!(runs(&[(1, 20), (1, 20), (1, 20)]), [3]);
-        assert_eq!(runs(&[(1, 20), (2, 20), (1, 20)]), [1, 1, 1]);
-        assert_eq!(runs(&[(1, 20), (1, 20), (2, 20), (2, 20), (2, 20)]), [2, 3]);
-    }
-
-    #[test]
-    fn only_the_last_of_a_run_may_be_shorter() {
-        assert_eq!(runs(&[(1, 20), (1, 20), (1, 19), (1, 19), (1, 20)]), [3, 1, 1]);
-        assert_eq!(runs(&[(1, 20), (1, 21), (1, 21)]), [1, 2]);
-        assert_eq!(runs(&[(1, 20), (1, 0), (1, 20)]), [1, 1, 1], "an empty datagram is no part of a run");
-    }
-
-    #[test]
-    fn a_run_is_no_longer_than_the_kernel_takes() {
-        assert_eq!(runs(&[(1, 4); 150]), [64, 64, 22]);
-        assert_eq!(runs(&[(1, 1232); 60]), [53, 7]);
-        assert_eq!(runs(&[(1, 1233); 2]), [1, 1], "a router may have to fragment it");
-    }
-
-    #[test]
-    fn a_run_leaves_from_one_address() {
-        let mut batch = SendBatch::new(3);
-        let to = SocketAddr::from(([127, 0, 0, 1], 5683));
-        for from in [7, 8, 8] {
-            batch.push(to, Some(IpAddr::from([127, 0, 0, from])), b"x");
-        }
-        let (envelopes, _) = batch.prepare(Family::V4, true, true);
-        assert_eq!(envelopes.iter().map(|envelope| envelope.datagrams).collect::<Vec<_>>(), [1, 2]);
-        let told = |envelope: &Envelope| {
-            control::messages(&envelope.control[..envelope.control_length])
-                .map(|message| (message.level, message.kind, message.data.len()))
-                .collect::<Vec<_>>()
-        };
-        let source = (libc::IPPROTO_IP, libc::IP_PKTINFO, 12);
-        assert_eq!(told(&envelopes[0]), [source]);
-        assert_eq!(told(&envelopes[1]), [source, (libc::SOL_UDP, libc::UDP_SEGMENT, 2)]);
-    }
 }

@@ -494,6 +494,29 @@ async fn a_run_that_the_kernel_refuses_leaves_as_datagrams() -> Outcome {
 }
 
 #[tokio::test]
+async fn what_has_no_order_arrives_whole() -> Outcome {
+    let (socket, alive) = (bind(V4)?, peer(V4)?);
+    let mut batch = SendBatch::new(200);
+    for number in 0..200_usize {
+        batch.push_unordered(alive.local_addr()?, None, &vec![number as u8; 10 + number % 3]);
+    }
+    let mut failures = Vec::new();
+    assert_eq!(socket.send(&mut batch, &mut failures), Progress::Done);
+    assert!(failures.is_empty(), "{failures:?}");
+    let mut numbers = Vec::new();
+    let mut buffer = [0; 64];
+    for _ in 0..200 {
+        let length = alive.recv(&mut buffer)?;
+        let number = usize::from(buffer[0]);
+        assert_eq!(buffer[..length], vec![number as u8; 10 + number % 3]);
+        numbers.push(number);
+    }
+    numbers.sort_unstable();
+    assert!(numbers.into_iter().eq(0..200));
+    Ok(())
+}
+
+#[tokio::test]
 async fn each_datagram_to_a_dead_port_is_told_once_some_were() -> Outcome {
     let socket = bind(V4)?;
     send(&socket, &[(DEAD_V4, None, b"1"), (DEAD_V4, None, b"2")]);
