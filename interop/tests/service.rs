@@ -267,7 +267,7 @@ fn files_that_were_moved_away_are_opened_anew_on_sigusr1() {
     ask("two");
     wait_until("a record in the new file", || lines(&record) == 1);
     assert_eq!(lines(&old_record), 1);
-    assert!(fs::read_to_string(&log).is_ok_and(|text| text.contains("log and records were opened anew")));
+    assert!(fs::read_to_string(&log).is_ok_and(|text| text.contains("opening log and records anew")));
     // Settings of the log change like all others.
     stage.write("", "");
     proxy.process().signal("HUP");

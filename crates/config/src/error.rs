@@ -114,6 +114,14 @@ impl ConfigErrors {
         Self(errors)
     }
 
+    /// So many are told of; whoever has more to mend begins with these.
+    pub const MOST_TOLD: usize = 50;
+
+    /// The first of them, as many as are told of.
+    pub fn first(&self) -> impl Iterator<Item = &ConfigError> {
+        self.0.iter().take(Self::MOST_TOLD)
+    }
+
     /// Each of them; at least one.
     pub fn iter(&self) -> impl Iterator<Item = &ConfigError> {
         self.0.iter()
@@ -126,7 +134,11 @@ impl fmt::Display for ConfigErrors {
             1 => f.write_str("1 error in the configuration")?,
             count => write!(f, "{count} errors in the configuration")?,
         }
-        self.0.iter().try_for_each(|error| write!(f, "\n\n{error}"))
+        self.first().try_for_each(|error| write!(f, "\n\n{error}"))?;
+        match self.0.len().checked_sub(Self::MOST_TOLD) {
+            None | Some(0) => Ok(()),
+            Some(more) => write!(f, "\n\nand {more} more"),
+        }
     }
 }
 

@@ -22,7 +22,7 @@ const LONGEST_LINE: usize = 80;
 pub fn text<'b>(path: &Path, bytes: &'b [u8]) -> Result<&'b str, ConfigErrors> {
     std::str::from_utf8(bytes).map_err(|error| {
         let valid = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
-        let source = Reader { path: Arc::new(path.to_owned()), text: valid }.source(valid.len()..valid.len());
+        let source = Reader::new(path, valid).source(valid.len()..valid.len());
         let wrong = bytes.get(error.valid_up_to()).copied().unwrap_or_default();
         let reason = format!("not UTF-8: byte 0x{wrong:02X}");
         let error = ConfigError::new(String::new(), &source, reason);
@@ -32,7 +32,7 @@ pub fn text<'b>(path: &Path, bytes: &'b [u8]) -> Result<&'b str, ConfigErrors> {
 
 /// Reads a file; `known` says which tables there are.
 pub(crate) fn read(path: &Path, text: &str, known: &Settings) -> Document {
-    let reader = Reader { path: Arc::new(path.to_owned()), text };
+    let reader = Reader::new(path, text);
     let (table, syntax) = DeTable::parse_recoverable(text);
     let mut document = Document { broken: !syntax.is_empty(), ..Document::default() };
     for (key, value) in table.get_ref() {
@@ -92,21 +92,32 @@ fn shown(text: &str) -> String {
 struct Reader<'t> {
     path: Arc<PathBuf>,
     text: &'t str,
+    /// Where each line begins.
+    lines: Vec<usize>,
+}
+
+impl<'t> Reader<'t> {
+    fn new(path: &Path, text: &'t str) -> Self {
+        let ends = text.match_indices('\n').map(|(end, _)| end + 1);
+        Self { path: Arc::new(path.to_owned()), text, lines: std::iter::once(0).chain(ends).collect() }
+    }
 }
 
 impl Reader<'_> {
     fn source(&self, span: Range<usize>) -> Source {
-        let before = self.text.get(..span.start).unwrap_or(self.text);
         let from_one = |count: usize| u32::try_from(count).unwrap_or(u32::MAX).saturating_add(1);
-        let line = from_one(before.matches('\n').count());
-        let column = from_one(before.rsplit('\n').next().unwrap_or(before).chars().count());
-        Source::File { path: Arc::clone(&self.path), line, column }
+        let start = span.start.min(self.text.len());
+        let line = self.lines.partition_point(|&begins| begins <= start).saturating_sub(1);
+        let begins = self.lines.get(line).copied().unwrap_or_default();
+        let column = from_one(self.text.get(begins..start).unwrap_or_default().chars().count());
+        Source::File { path: Arc::clone(&self.path), line: from_one(line), column }
     }
 
     /// The line of a source, as far as a reader wants to see it; `None` when it is empty.
     fn line(&self, source: &Source) -> Option<String> {
         let Source::File { line, .. } = source else { return None };
-        let text = self.text.lines().nth(*line as usize - 1)?.trim();
+        let begins = *self.lines.get((*line as usize).checked_sub(1)?)?;
+        let text = self.text.get(begins..)?.lines().next()?.trim();
         (!text.is_empty()).then(|| shown(text))
     }
 

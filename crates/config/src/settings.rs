@@ -5,6 +5,8 @@ mod suggestions;
 
 pub(crate) use layers::Layers;
 
+use std::cell::Cell;
+
 use coapway_proxy::Limits;
 
 use crate::document::Array;
@@ -31,6 +33,8 @@ pub(crate) struct Settings {
     pub(crate) record: Section<RecordSettings>,
     pub(crate) log: Section<LogSettings>,
     pub(crate) admin: Section<Admin>,
+    /// How many errors about unknown keys were explained.
+    explained: Cell<usize>,
     /// At least one.
     pub(crate) listen: Vec<(Listener, Source)>,
     pub(crate) upstreams: Vec<NamedUpstream>,
@@ -86,6 +90,7 @@ impl Default for Settings {
             record: Section::new("record"),
             log: Section::new("log"),
             admin: Section::new("admin"),
+            explained: Cell::new(0),
             listen: vec![(Listener(([127, 0, 0, 1], 5683).into()), Source::Default)],
             upstreams: Vec::new(),
             routes: Vec::new(),

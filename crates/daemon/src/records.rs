@@ -20,6 +20,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,6 +59,19 @@ impl Target {
             // Past the standard library's own buffer, which would keep what it could not write.
             Self::StandardOutput => io::stdout().as_fd().try_clone_to_owned().map(File::from),
             Self::File(path) => OpenOptions::new().create(true).append(true).open(path),
+        }
+    }
+
+    /// The same for one that was open before. Nobody waits for the reader of a FIFO then: records would be
+    /// lost until it comes.
+    ///
+    /// Errors: as above, and there is a FIFO in its place.
+    fn open_anew(&self) -> io::Result<File> {
+        match self {
+            Self::File(path) if std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()) => {
+                Err(io::Error::other("there is a FIFO in its place"))
+            }
+            Self::File(_) | Self::StandardOutput => self.open(),
         }
     }
 }

@@ -84,7 +84,8 @@ impl Service<'_> {
             }
         }
         self.worker.reader().reopen(self.clock.now());
-        tracing::info!(target: OPERATOR, "log and records were opened anew");
+        // Where one of them fails, a warning says so, here or from the thread that writes records.
+        tracing::info!(target: OPERATOR, "opening log and records anew");
     }
 
     /// Reads the settings again: all of them hold from now on, or none.
@@ -97,7 +98,7 @@ impl Service<'_> {
                 self.serving()
             }
             Err(errors) => {
-                for error in errors.iter() {
+                for error in errors.first() {
                     tracing::warn!(target: OPERATOR, "{}", in_one_line(error));
                 }
                 let errors = errors.iter().count();

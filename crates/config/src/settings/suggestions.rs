@@ -1,7 +1,7 @@
 //! What an operator who wrote an unknown key may have meant.
 
 use super::{Array, Settings};
-use crate::error::{ConfigError, nearest};
+use crate::error::{ConfigError, ConfigErrors, nearest};
 use crate::schema::places::{Listen, NamedOrigin, Route};
 use crate::section::{AnySection, Section};
 
@@ -12,6 +12,11 @@ impl Settings {
     /// Adds what helps to find the right key to an error about an unknown one.
     pub(super) fn explain(&self, error: ConfigError) -> ConfigError {
         if error.hint.is_some() || !matches!(&*error.reason, "unknown key" | "unknown variable") {
+            return error;
+        }
+        // A file that is something else has an unknown key in each line: to guess at the first ones will do.
+        self.explained.set(self.explained.get() + 1);
+        if self.explained.get() > ConfigErrors::MOST_TOLD {
             return error;
         }
         let source = &error.source;

@@ -78,7 +78,7 @@ impl Sink {
     }
 
     fn reopen(&mut self) {
-        match self.target.open() {
+        match self.target.open_anew() {
             Ok(file) => (self.file, self.torn) = (file, false),
             Err(error) => tracing::warn!(%error, "cannot reopen the record file; the old one stays in use"),
         }
