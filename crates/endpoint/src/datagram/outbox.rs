@@ -72,3 +72,27 @@ impl Outbox {
         Some(Transmit { peer, datagram: &self.bytes[start..end] })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peer::Local;
+
+    #[test]
+    fn an_arena_that_was_drained_is_used_again() {
+        let peer = Peer { local: Local::default(), remote: ([127, 0, 0, 1], 5683).into() };
+        let mut outbox = Outbox::default();
+        for round in 0..1000_u16 {
+            for part in 0..3 {
+                outbox.empty(peer, MessageType::Reset, round * 3 + part);
+            }
+            assert_eq!(outbox.len(), 3);
+            for part in 0..3 {
+                let expected = datagram::empty(MessageType::Reset, round * 3 + part);
+                assert_eq!(outbox.poll().map(|transmit| transmit.datagram.to_vec()), Some(expected.to_vec()));
+            }
+            assert!(outbox.is_empty() && outbox.poll().is_none());
+        }
+        assert!(outbox.bytes.capacity() < 100 && outbox.ends.capacity() < 100);
+    }
+}

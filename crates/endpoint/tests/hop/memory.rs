@@ -224,3 +224,17 @@ fn without_a_message_id_nothing_leaves_and_that_is_told_and_counted() {
     assert_eq!((hop.endpoint.counters().unsendable, hop.endpoint.counters().unconfirmed), (67, 0));
     assert!(hop.sent().is_empty() && hop.endpoint.outstanding() == 0);
 }
+
+#[test]
+fn what_is_over_is_forgotten_although_nothing_comes() {
+    let mut hop = Hop::new();
+    for message_id in 1..=3 {
+        let Got::Request(exchange) = hop.receive(&request(CON, message_id, b"\xA1")) else { panic!("new") };
+        hop.endpoint.respond(exchange, &RESPONSE, hop.now).expect("open");
+    }
+    hop.wait(at(246_000));
+    assert_eq!(hop.endpoint.remembered(), 3, "their sender may repeat them for 247 s");
+    hop.wait(at(260_000));
+    assert_eq!(hop.endpoint.remembered(), 0);
+    assert_eq!(hop.endpoint.poll_timeout(), None, "and nothing is left to wake up for");
+}
