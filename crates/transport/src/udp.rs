@@ -5,6 +5,7 @@ pub mod options;
 pub mod receive;
 pub mod send;
 
+mod outgoing;
 mod readiness;
 mod runs;
 

@@ -1,6 +1,6 @@
 //! Runs: datagrams of one length to one peer that the kernel takes in one piece.
 
-use super::send::Outgoing;
+use super::outgoing::Outgoing;
 
 /// The longest datagram that may be one of a run, in bytes: what every IPv6 path carries whole. The
 /// kernel cuts a run but never fragments its datagrams.

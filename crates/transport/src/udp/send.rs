@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::Range;
 
 use super::icmp::QUOTE_SIZE;
+use super::outgoing::Outgoing;
 use super::receive::SLOT_SIZE;
 use super::runs;
 use crate::control::{self, TOLD_SIZE};
@@ -37,17 +38,6 @@ pub struct SendBatch {
     /// Room to sort in.
     keys: Vec<u64>,
     limit: usize,
-}
-
-#[derive(Debug)]
-pub(super) struct Outgoing {
-    pub(super) to: SocketAddr,
-    /// As it was given.
-    pub(super) from: Option<IpAddr>,
-    pub(super) start: usize,
-    pub(super) length: usize,
-    /// Whether it may leave before or after its neighbours.
-    pub(super) unordered: bool,
 }
 
 impl SendBatch {
