@@ -5,6 +5,7 @@ mod bells;
 mod client;
 mod clock;
 mod events;
+mod loading;
 mod log;
 mod names;
 mod notify;

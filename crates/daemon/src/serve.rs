@@ -1,16 +1,15 @@
 //! `serve` and `check`: from settings to a running worker.
 
-use std::fs::File;
-use std::io::{Read as _, Write as _};
-use std::path::Path;
+use std::io::Write as _;
 use std::process::ExitCode;
 
-use coapway_config::{Config, ConfigError, ConfigErrors, Overrides};
+use coapway_config::{Config, ConfigErrors};
 use coapway_endpoint::Seed;
 
 use crate::arguments::Settings;
 use crate::clock::Clock;
 use crate::events::Events;
+use crate::loading::load;
 use crate::rehearsal::{self, Findings};
 use crate::service::{self, Service};
 use crate::signals::Signals;
@@ -19,58 +18,12 @@ use crate::worker::Worker;
 
 /// Exit code for wrong use or configuration.
 const WRONG_USE: u8 = 2;
-/// No configuration is larger, in bytes.
-const LARGEST_FILE: u64 = 1 << 20;
 
 /// Prints an error as one block and says how the process ends.
 pub(crate) fn complain(code: u8, text: &str) -> ExitCode {
     // With nowhere to complain, the exit code says it.
     let _ = writeln!(std::io::stderr(), "coapway: {}", text.trim_end());
     ExitCode::from(code)
-}
-
-/// The bytes of the configuration file.
-///
-/// Errors: it cannot be read, or is larger than a configuration can be.
-fn read(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut bytes));
-    let (reason, hint) = match read {
-        Ok(_) if bytes.len() as u64 <= LARGEST_FILE => {
-            return Ok(bytes);
-        }
-        Ok(_) => ("too large".to_owned(), "is it a configuration?"),
-        Err(error) => (format!("cannot be read: {error}"), "--config FILE names the file"),
-    };
-    Err(ConfigErrors::new(vec![ConfigError {
-        source: coapway_config::Source::CommandLine("--config"),
-        key: String::new(),
-        value: Some(path.display().to_string().into()),
-        reason,
-        allowed: Some("a file of at most 1MiB".into()),
-        hint: Some(hint.into()),
-    }]))
-}
-
-/// File, environment and command line, read now.
-///
-/// Errors: everything that is wrong.
-pub(crate) fn load(settings: &Settings) -> Result<Config, ConfigErrors> {
-    let bytes = settings.config.as_deref().map(read).transpose()?;
-    let text = match (&settings.config, &bytes) {
-        (Some(path), Some(bytes)) => Some((path.as_path(), coapway_config::text(path, bytes)?)),
-        _ => None,
-    };
-    let overrides = Overrides {
-        listen: settings.listen.clone(),
-        reverse: settings.reverse.clone(),
-        admin: settings.admin.clone(),
-        record: settings.record.clone(),
-        log: settings.log.clone(),
-        log_format: settings.log_format.clone(),
-        set: settings.set.clone(),
-    };
-    Config::load(text, std::env::vars_os(), &overrides)
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, ExitCode> {

@@ -16,7 +16,7 @@ use crate::records::RecordWriter;
 use crate::signals::{Order, Signals};
 use crate::sockets::Bound;
 use crate::worker::{Changed, Worker};
-use crate::{log, notify, rehearsal, serve};
+use crate::{loading, log, notify, rehearsal};
 
 /// Look-ups at a time, and look-ups that wait for their turn.
 const LOOK_UPS: (usize, usize) = (4, 1024);
@@ -111,7 +111,7 @@ impl Service<'_> {
 
     /// Errors: whatever keeps the settings from being taken over; nothing has changed then.
     fn prepare(&self) -> Result<Prepared, ConfigErrors> {
-        let config = serve::load(self.settings)?;
+        let config = loading::load_again(self.settings)?;
         let errors = [rehearsal::files(&config), self.readers(&config)].concat();
         if !errors.is_empty() {
             return Err(ConfigErrors::new(errors));
