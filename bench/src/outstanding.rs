@@ -110,15 +110,15 @@ impl Args {
         let mut process = Process::start(&command, core, proxy.is_quiet)?;
         process.wait_until_it_forwards(listen, origin, Duration::from_secs(10))?;
         let pid = process.id();
-        let load = |clients, seconds, requests| Load {
+        let load = |clients, warm_up, seconds, requests| Load {
             proxy: listen,
             origin,
             clients,
-            warm_up: Duration::from_millis(100),
+            warm_up: Duration::from_millis(warm_up),
             window: Duration::from_secs(seconds),
             requests,
         };
-        let (outcome, _) = load(self.few.min(100) as u16, 5, 5000).run(|| Ok(()))?;
+        let (outcome, _) = load(self.few.min(100) as u16, 0, 5, 5000).run(|| Ok(()))?;
         ensure!(outcome.is_sound(), "the warm-up failed: {}", outcome.complaint.unwrap_or_default());
         let before = Memory::of(pid)?;
         let mut held = Held::new(v4(listen)?)?;
@@ -127,7 +127,7 @@ impl Args {
         held.listen(Duration::from_millis(1500))?;
         let after = Memory::of(pid)?;
         let (outcome, [start, end]) =
-            load(self.clients, self.seconds, 10_000_000).run(|| Ok(sys::cpu_time(pid)?))?;
+            load(self.clients, 200, self.seconds, 10_000_000).run(|| Ok(sys::cpu_time(pid)?))?;
         ensure!(outcome.is_sound(), "the load failed: {}", outcome.complaint.unwrap_or_default());
         held.close()?;
         let lost = memory::lost_at_sockets(pid)?;
