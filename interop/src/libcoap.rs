@@ -86,7 +86,23 @@ impl Exchange {
 }
 
 /// Runs `coap-client` once. `Err` when it cannot be run or its log is not understood.
+///
+/// Its port is free when it is chosen and may be taken a moment later: then another one is.
 pub fn request(request: &Request) -> Result<Exchange, String> {
+    let mut exchange = attempt(request)?;
+    for _ in 0..TRIES {
+        if !exchange.log.contains("bind: Address already in use") {
+            break;
+        }
+        exchange = attempt(request)?;
+    }
+    Ok(exchange)
+}
+
+/// How often another port is tried.
+const TRIES: usize = 5;
+
+fn attempt(request: &Request) -> Result<Exchange, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let (input, output) = (folder.path().join("request"), folder.path().join("response"));
     let program = &Peer::LibcoapClient.find().expect("the test asked for libcoap's client").program;
