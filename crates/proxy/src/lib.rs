@@ -14,6 +14,7 @@
 mod address;
 mod alternatives;
 mod answers;
+mod apart;
 mod arrival;
 mod budget;
 mod drafts;
