@@ -11,7 +11,17 @@ use crate::error::Wrong;
 use crate::raw::Raw;
 use crate::section::{Field, Key, Table, Value, choose};
 
-const ESTIMATORS: [(&str, Estimator); 2] = [("fixed", Estimator::Fixed), ("p95", Estimator::P95)];
+const ESTIMATORS: [(&str, Estimator); 9] = [
+    ("fixed", Estimator::Fixed),
+    ("p95", Estimator::P95),
+    ("budget", Estimator::Budget),
+    ("rfc6298", Estimator::Rfc6298),
+    ("linux", Estimator::Linux),
+    ("cocoa", Estimator::Cocoa),
+    ("cocoa_strong", Estimator::CocoaStrong),
+    ("peakhopper", Estimator::PeakHopper),
+    ("pto", Estimator::Pto),
+];
 
 impl Value for Estimator {
     fn read(raw: &Raw) -> Result<Self, Wrong> {
@@ -19,10 +29,8 @@ impl Value for Estimator {
     }
 
     fn show(&self) -> String {
-        match self {
-            Self::Fixed => "fixed".to_owned(),
-            Self::P95 => "p95".to_owned(),
-        }
+        let known = ESTIMATORS.iter().find(|(_, estimator)| estimator == self);
+        known.map_or_else(String::new, |(name, _)| (*name).to_owned())
     }
 }
 
