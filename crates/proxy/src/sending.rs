@@ -185,9 +185,9 @@ impl Upstreams {
         if left <= needed && left < order.patience {
             return Attempt::TooLate;
         }
-        let timeout = origin.round_trip.timeout(left, now);
+        let timing = origin.round_trip.timeout(left, origin.window.outstanding(), now);
         let derived = self.derived.get(origin.upstream.0 as usize).unwrap_or(&self.derived[0]);
-        let schedule = schedule(parameters, derived, order, timeout, last.unwrap_or_default());
+        let schedule = schedule(parameters, derived, order, timing, last.unwrap_or_default());
         let endpoint = &mut self.endpoint;
         let mut send = |peer: Peer| {
             let token = match parameters.token {
@@ -222,7 +222,7 @@ impl Upstreams {
         if !order.confirmable {
             let bytes = self.endpoint.trace(exchange).map_or(0, |trace| trace.bytes);
             origin.permits.probing.sent(parameters.probing_rate, bytes, now);
-            self.timers.insert(now + timeout, Deadline::Release(exchange));
+            self.timers.insert(now + timing.timeout, Deadline::Release(exchange));
         }
         let slot = exchange.slot as usize;
         if self.outstanding.len() <= slot {

@@ -79,11 +79,18 @@ struct Arrival {
     copies: u32,
     confirmable: bool,
     sample: Option<Duration>,
+    /// What is acknowledged now, after a retransmission: since when it was sent.
+    ambiguous: Option<Instant>,
 }
 
 impl Arrival {
-    fn of(trace: &Trace, sample: Option<Duration>) -> Self {
-        Self { copies: trace.copies.len() as u32, confirmable: trace.confirmable, sample }
+    fn of(trace: &Trace, sample: Option<Duration>, now: Instant) -> Self {
+        let copies = trace.copies.len() as u32;
+        let ambiguous = match &trace.copies[..] {
+            [first, _, ..] if trace.first_ack == Some(now) => Some(first.sent),
+            _ => None,
+        };
+        Self { copies, confirmable: trace.confirmable, sample, ambiguous }
     }
 }
 
@@ -218,7 +225,7 @@ impl Upstreams {
                     let sample =
                         trace.first_ack.filter(|&at| at == now).and_then(|_| trace.exact_round_trip());
                     let time = trace.copies.first().map(|first| now.since(first.sent));
-                    let arrival = Arrival::of(trace, sample);
+                    let arrival = Arrival::of(trace, sample, now);
                     self.arrived(outstanding, arrival, now);
                     if let (Some(origin), Some(time)) = (self.origins.get_mut(outstanding.origin), time) {
                         origin.responses.saw(time);
@@ -270,7 +277,7 @@ impl Upstreams {
             Event::Acknowledged { exchange, round_trip } => {
                 let Some(outstanding) = self.known(exchange) else { return };
                 if let Some(trace) = self.endpoint.trace(exchange) {
-                    let arrival = Arrival::of(trace, round_trip);
+                    let arrival = Arrival::of(trace, round_trip, now);
                     self.arrived(outstanding, arrival, now);
                 }
                 self.release(exchange, now);
@@ -298,6 +305,10 @@ impl Upstreams {
             Event::Exhausted { exchange, .. } => {
                 let Some(outstanding) = self.known(exchange) else { return };
                 self.saw(outstanding.origin, true, now);
+                let began = self.endpoint.trace(exchange).and_then(|trace| Some(trace.copies.first()?.sent));
+                if let (Some(origin), Some(began)) = (self.origins.get_mut(outstanding.origin), began) {
+                    origin.round_trip.failed(began, now);
+                }
                 // No Acknowledgement is expected any more: its place is for others (RFC 7252 §4.7).
                 self.release(exchange, now);
                 let Some(origin) = self.origins.get(outstanding.origin).map(|origin| origin.address) else {
@@ -342,9 +353,11 @@ impl Upstreams {
         let Some(origin) = self.origins.get_mut(outstanding.origin) else { return };
         origin.window.arrived(now);
         origin.permits.probing.heard();
-        let Arrival { copies, confirmable, sample } = arrival;
+        let Arrival { copies, confirmable, sample, ambiguous } = arrival;
         if let Some(sample) = sample {
             origin.round_trip.sample(sample, now);
+        } else if let Some(first) = ambiguous {
+            origin.round_trip.ambiguous(now.since(first), copies - 1, now);
         }
         if !outstanding.in_window {
             return;
