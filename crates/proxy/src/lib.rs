@@ -16,6 +16,7 @@ mod alternatives;
 mod answers;
 mod arrival;
 mod budget;
+mod dormant;
 mod drafts;
 mod drain;
 mod guards;
