@@ -113,6 +113,10 @@ fn tell(alert: &Alert) {
         Alert::TimeoutOverCap { origin, quantile, .. } => {
             tracing::warn!(%origin, ?quantile, "{name}: upstream.rto.cap does not hold for this origin");
         }
+        Alert::OriginDown { origin, .. } => {
+            tracing::warn!(%origin, "{name}: most requests get 5.03 at once until something is heard of it");
+        }
+        Alert::OriginBack { origin, .. } => tracing::info!(%origin, "{name}"),
         Alert::Loop { client } => {
             tracing::warn!(%client, "{name}: a request came round to this proxy and was ended");
         }

@@ -17,6 +17,7 @@ mod answers;
 mod apart;
 mod arrival;
 mod budget;
+mod dormant;
 mod drafts;
 mod drain;
 mod guards;

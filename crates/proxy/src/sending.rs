@@ -8,6 +8,7 @@ use coapway_message::{Content, ExchangeId, Failure};
 use coapway_relay::{FetchId, UpstreamId};
 use coapway_time::Instant;
 
+use crate::dormant::Turn;
 use crate::input::SocketRole;
 use crate::order::{Order, Queued};
 use crate::origin::ORIGIN_LIFETIME;
@@ -125,6 +126,12 @@ impl Upstreams {
             if origin.queue.is_empty() || !origin.window.is_open() || origin.is_starved {
                 return;
             }
+            let probe = match origin.turn(now) {
+                Turn::Any => None,
+                Turn::Probe(fetch) => Some(fetch),
+                Turn::None(Some(until)) => return self.retry_at(index, until),
+                Turn::None(None) => return,
+            };
             let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
             let (address, last) = (origin.address, origin.round_trip.last());
             let window = (origin.window.size(), origin.window.outstanding());
@@ -132,6 +139,9 @@ impl Upstreams {
             let mut until: Option<Instant> = None;
             let permits = &mut origin.permits;
             let next = origin.queue.pop(|queued| {
+                if probe.is_some_and(|probe| probe != queued.fetch) {
+                    return false;
+                }
                 match permits.hindrance(&queued.order, parameters, window, last, has_room, now) {
                     None => true,
                     Some(Hindrance::Places) => false,
@@ -205,6 +215,7 @@ impl Upstreams {
         else {
             return self.starve(index, now);
         };
+        origin.silence.sent(now);
         origin.window.start();
         origin.permits.take_place(order.client);
         origin.exchanges += 1;

@@ -157,6 +157,9 @@ impl Upstreams {
             if let Some(origin) = self.origins.get_mut(index) {
                 origin.reconfigure(&parameters);
             }
+            if !parameters.dormant {
+                self.break_silence(index, false);
+            }
             self.pump(index, now);
         }
     }
@@ -212,7 +215,10 @@ impl Upstreams {
         now: Instant,
     ) -> Option<(FetchId, ExchangeId, Content<'d>)> {
         match self.endpoint.handle_datagram(peer, bytes, now, || Gate::TakeUnverified) {
-            Received::Nothing => None,
+            Received::Nothing => {
+                self.heard_from(peer.remote);
+                None
+            }
             Received::Request { exchange, .. } => {
                 // Call-home is not there yet: nobody sends requests to these ports.
                 let refusal = Content::bare(coapway_message::Code::NOT_FOUND);
@@ -323,11 +329,15 @@ impl Upstreams {
                 {
                     origin.window.arrived(now);
                     origin.permits.probing.heard();
+                    self.heard(outstanding.origin);
                 }
                 if let Some(origin) = self.origins.get_mut(outstanding.origin)
                     && failure == Failure::Unreachable
                 {
                     origin.permits.probing.refused();
+                }
+                if matches!(failure, Failure::Unreachable | Failure::TimedOut) {
+                    self.missed(outstanding.origin, &trace, now);
                 }
                 let trace = Some(trace);
                 self.progress.push_back(Progress::Failed { fetch: outstanding.fetch, failure, trace });
@@ -340,7 +350,7 @@ impl Upstreams {
         }
     }
 
-    fn known(&self, exchange: ExchangeId) -> Option<Outstanding> {
+    pub(crate) fn known(&self, exchange: ExchangeId) -> Option<Outstanding> {
         self.outstanding
             .get(exchange.slot as usize)
             .copied()
@@ -350,6 +360,7 @@ impl Upstreams {
 
     /// The origin acknowledged or answered.
     fn arrived(&mut self, outstanding: Outstanding, arrival: Arrival, now: Instant) {
+        self.heard(outstanding.origin);
         let Some(origin) = self.origins.get_mut(outstanding.origin) else { return };
         origin.window.arrived(now);
         origin.permits.probing.heard();
@@ -459,6 +470,8 @@ impl Upstreams {
             assert_eq!(origin.permits.places(), in_window, "so do the places of clients");
             assert_eq!(origin.exchanges, exchanges, "each exchange is counted once");
         }
+        let silent = self.origins.iter().filter(|(_, origin)| origin.silence.has_begun());
+        assert_eq!(silent.count(), self.origins.silent, "each origin that failed is counted");
         let transfers = self.origins.iter().map(|(_, origin)| origin.transfers);
         assert_eq!(transfers.sum::<usize>(), self.transfers, "each transfer is counted");
         assert_eq!(self.endpoint.outstanding(), self.outstanding.iter().flatten().count());

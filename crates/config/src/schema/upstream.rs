@@ -182,6 +182,14 @@ impl Table for Upstream {
             why: "256 ports carry 67 000 requests/s, and each is a socket",
         },
         Key {
+            name: "dormant",
+            field: Field::Value("true or false", |t| &mut t.parameters.dormant),
+            doc: "Whether an origin that is down is left alone: once two exchanges have failed and nothing was \
+                  heard of it for `max_wait`, one request at a time is the probe, at growing intervals of up to \
+                  60s, and all others get 5.03 at once with the time to the next probe. Anything heard ends it.",
+            why: "",
+        },
+        Key {
             name: "rto.estimator",
             field: Field::Value(ESTIMATORS_ALLOWED, |t| &mut t.parameters.rto.estimator),
             doc: "How the first wait is learned from exact round-trip times. `\"p95\"`: a quantile of them times a \
