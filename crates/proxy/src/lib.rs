@@ -36,6 +36,7 @@ mod responses;
 mod schedule;
 mod sending;
 mod shift;
+mod telling;
 mod transfers;
 mod upstreams;
 
@@ -59,7 +60,10 @@ pub use input::{Input, SocketRole};
 pub use journal::Listening;
 pub use learned::Learned;
 pub use output::Output;
-pub use parameters::{Limits, Parameters, PostGuard, RetryParameters, TokenPolicy, UpstreamParameters};
+pub use parameters::{
+    CopySchedule, Limits, Parameters, PostGuard, Probe, RetransmitParameters, RetryParameters, TokenPolicy,
+    UpstreamParameters,
+};
 pub use proxy::{Occupancy, Proxy};
 pub use record::{Exchanges, Lines, Path, Record};
 pub use records::Records;

@@ -269,6 +269,7 @@ impl Proxy {
                 | EndpointEvent::Retransmitted { .. }
                 | EndpointEvent::Exhausted { .. }
                 | EndpointEvent::Failed { .. }
+                | EndpointEvent::AcknowledgedAgain { .. }
                 | EndpointEvent::Alive { .. } => {}
             }
         }

@@ -197,7 +197,7 @@ impl Upstreams {
         }
         let timing = origin.round_trip.timeout(left, origin.window.outstanding(), now);
         let derived = self.derived.get(origin.upstream.0 as usize).unwrap_or(&self.derived[0]);
-        let schedule = schedule(parameters, derived, order, timing, last.unwrap_or_default());
+        let schedule = schedule(parameters, derived, order, timing, last, now);
         let endpoint = &mut self.endpoint;
         let mut send = |peer: Peer| {
             let token = match parameters.token {
@@ -235,6 +235,7 @@ impl Upstreams {
             origin.permits.probing.sent(parameters.probing_rate, bytes, now);
             self.timers.insert(now + timing.timeout, Deadline::Release(exchange));
         }
+        let wants_ping = origin.pings.are_wanted();
         let slot = exchange.slot as usize;
         if self.outstanding.len() <= slot {
             self.outstanding.resize(slot + 1, None);
@@ -242,6 +243,9 @@ impl Upstreams {
         let client = order.client;
         self.outstanding[slot] =
             Some(Outstanding { exchange, fetch, origin: index, client, in_window: true });
+        if wants_ping {
+            self.ping(index, peer, now);
+        }
         Attempt::Sent(exchange)
     }
 

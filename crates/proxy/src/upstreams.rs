@@ -11,14 +11,17 @@ use coapway_endpoint::{
 use coapway_message::{Content, ExchangeId, Failure, OwnedContent};
 use coapway_relay::{FetchId, UpstreamId};
 use coapway_time::{Instant, Timers};
+use hashbrown::HashMap;
 
 use crate::alert::Alert;
+use crate::apart::{Apart, Key};
 use crate::budget::Budget;
 use crate::origin::ORIGIN_LIFETIME;
 use crate::origins::Origins;
 use crate::parameters::UpstreamParameters;
 use crate::schedule::Derived;
 use crate::shift::Change;
+use crate::telling::Ambiguous;
 use crate::transfers::Transfer;
 
 /// What became of a fetch that was handed over.
@@ -61,6 +64,8 @@ pub(crate) enum Deadline {
     Release(ExchangeId),
     /// What waits for this origin may be able to leave.
     Retry(u32),
+    /// The Acknowledgements of a message told nothing in time.
+    Untold,
 }
 
 /// An exchange with an origin and whether it holds a place in the window.
@@ -74,22 +79,23 @@ pub(crate) struct Outstanding {
 }
 
 /// What an Acknowledgement or a response says of its exchange.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Arrival {
     copies: u32,
     confirmable: bool,
     sample: Option<Duration>,
-    /// What is acknowledged now, after a retransmission: since when it was sent.
-    ambiguous: Option<Instant>,
+    /// What is acknowledged now, after a retransmission.
+    ambiguous: Option<Ambiguous>,
 }
 
 impl Arrival {
     fn of(trace: &Trace, sample: Option<Duration>, now: Instant) -> Self {
         let copies = trace.copies.len() as u32;
-        let ambiguous = match &trace.copies[..] {
-            [first, _, ..] if trace.first_ack == Some(now) => Some(first.sent),
-            _ => None,
-        };
+        let is_ambiguous = copies > 1 && trace.first_ack == Some(now);
+        let ambiguous = is_ambiguous.then(|| Ambiguous {
+            key: Key { peer: trace.peer, message_id: trace.message_id },
+            copies: trace.copies.iter().map(|copy| copy.sent).collect(),
+        });
         Self { copies, confirmable: trace.confirmable, sample, ambiguous }
     }
 }
@@ -102,6 +108,10 @@ pub(crate) struct Upstreams {
     pub(crate) origins: Origins,
     pub(crate) outstanding: Vec<Option<Outstanding>>,
     pub(crate) timers: Timers<Deadline>,
+    /// Acknowledgements that may tell copies apart.
+    pub(crate) apart: Apart,
+    /// Pings under way, and to which origin; one to each at most.
+    pub(crate) pings: HashMap<ExchangeId, u32, ahash::RandomState>,
     pub(crate) progress: VecDeque<Progress>,
     /// Origins whose queue may move on.
     pub(crate) may_move: Vec<u32>,
@@ -128,6 +138,8 @@ impl Upstreams {
             origins: Origins::new(most_origins, seed.part(11).hasher(), seed.part(12).hasher()),
             outstanding: Vec::new(),
             timers: Timers::new(),
+            apart: Apart::new(seed.part(13).hasher()),
+            pings: HashMap::with_hasher(seed.part(14).hasher()),
             progress: VecDeque::new(),
             may_move: Vec::new(),
             transfers: 0,
@@ -254,6 +266,7 @@ impl Upstreams {
             match deadline {
                 Deadline::Release(exchange) => self.release(exchange, now),
                 Deadline::Retry(index) => self.retry(index, now),
+                Deadline::Untold => self.stayed_untold(now),
             }
         }
     }
@@ -323,6 +336,9 @@ impl Upstreams {
                 self.progress.push_back(Progress::Exhausted { fetch: outstanding.fetch, exchange, origin });
             }
             Event::Failed { exchange, failure, trace } => {
+                if self.pinged(exchange, None, now) {
+                    return;
+                }
                 let Some(outstanding) = self.end(exchange, now) else { return };
                 if let Some(origin) = self.origins.get_mut(outstanding.origin)
                     && matches!(failure, Failure::Reset | Failure::Unusable)
@@ -343,10 +359,11 @@ impl Upstreams {
                 self.progress.push_back(Progress::Failed { fetch: outstanding.fetch, failure, trace });
                 self.pump(outstanding.origin, now);
             }
-            Event::Alive { .. }
-            | Event::EmptyAckSent { .. }
-            | Event::Repeated { .. }
-            | Event::Delivered { .. } => {}
+            Event::AcknowledgedAgain { peer, message_id } => self.acknowledged_again(peer, message_id, now),
+            Event::Alive { exchange, round_trip } => {
+                self.pinged(exchange, Some(round_trip), now);
+            }
+            Event::EmptyAckSent { .. } | Event::Repeated { .. } | Event::Delivered { .. } => {}
         }
     }
 
@@ -367,9 +384,10 @@ impl Upstreams {
         let Arrival { copies, confirmable, sample, ambiguous } = arrival;
         if let Some(sample) = sample {
             origin.round_trip.sample(sample, now);
-        } else if let Some(first) = ambiguous {
-            origin.round_trip.ambiguous(now.since(first), copies - 1, now);
+        } else if let Some(ambiguous) = &ambiguous {
+            self.acknowledged_ambiguously(outstanding.origin, ambiguous, now);
         }
+        let Some(origin) = self.origins.get_mut(outstanding.origin) else { return };
         if !outstanding.in_window {
             return;
         }
@@ -466,7 +484,12 @@ impl Upstreams {
             let of_origin = || self.outstanding.iter().flatten().filter(|one| one.origin == index);
             let in_window = of_origin().filter(|one| one.in_window).count() as u32;
             let exchanges = of_origin().count() as u32;
-            assert_eq!(origin.window.outstanding(), in_window, "the window counts what is outstanding");
+            let pings = origin.pings.outstanding();
+            assert_eq!(
+                origin.window.outstanding(),
+                in_window + pings,
+                "the window counts what is outstanding"
+            );
             assert_eq!(origin.permits.places(), in_window, "so do the places of clients");
             assert_eq!(origin.exchanges, exchanges, "each exchange is counted once");
         }
@@ -474,6 +497,7 @@ impl Upstreams {
         assert_eq!(silent.count(), self.origins.silent, "each origin that failed is counted");
         let transfers = self.origins.iter().map(|(_, origin)| origin.transfers);
         assert_eq!(transfers.sum::<usize>(), self.transfers, "each transfer is counted");
-        assert_eq!(self.endpoint.outstanding(), self.outstanding.iter().flatten().count());
+        let exchanges = self.outstanding.iter().flatten().count();
+        assert_eq!(self.endpoint.outstanding(), exchanges + self.pings.len());
     }
 }

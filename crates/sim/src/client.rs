@@ -249,6 +249,7 @@ impl Client {
                 Event::Acknowledged { .. }
                 | Event::Retransmitted { .. }
                 | Event::Exhausted { .. }
+                | Event::AcknowledgedAgain { .. }
                 | Event::Alive { .. }
                 | Event::EmptyAckSent { .. }
                 | Event::Repeated { .. }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use coapway_endpoint::Estimator;
-use coapway_proxy::{PostGuard, TokenPolicy, UpstreamParameters};
+use coapway_proxy::{CopySchedule, PostGuard, Probe, TokenPolicy, UpstreamParameters};
 
 use super::downstream::{ACK_TIMEOUT, ACK_TIMEOUT_WHY, JITTER_WHY, MAX_RETRANSMIT_WHY, RANDOM_FACTOR_WHY};
 use super::profile::{self, Profile};
@@ -67,6 +67,31 @@ impl Value for PostGuard {
 
     fn show(&self) -> String {
         POST_GUARDS[*self as usize].0.to_owned()
+    }
+}
+
+const SCHEDULES: [(&str, CopySchedule); 2] =
+    [("doubling", CopySchedule::Doubling), ("stretched", CopySchedule::Stretched)];
+
+impl Value for CopySchedule {
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        choose(raw, &SCHEDULES)
+    }
+
+    fn show(&self) -> String {
+        SCHEDULES[*self as usize].0.to_owned()
+    }
+}
+
+const PROBES: [(&str, Probe); 2] = [("off", Probe::Off), ("ping_on_ambiguity", Probe::PingOnAmbiguity)];
+
+impl Value for Probe {
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        choose(raw, &PROBES)
+    }
+
+    fn show(&self) -> String {
+        PROBES[*self as usize].0.to_owned()
     }
 }
 
@@ -247,6 +272,29 @@ impl Table for Upstream {
             field: Field::Value("true or false", |t| &mut t.parameters.rto.carry),
             doc: "Whether a wait that ran out is doubled for the exchanges to come, until there is an exact \
                   sample (RFC 8961 §4). CoCoA never does.",
+            why: "",
+        },
+        Key {
+            name: "retransmit.schedule",
+            field: Field::Value("\"doubling\" or \"stretched\"", |t| &mut t.parameters.retransmit.schedule),
+            doc: "When copies leave. `\"doubling\"`: each wait is twice the one before (RFC 7252 §4.2). \
+                  `\"stretched\"`: the same while nothing is learned; then the last copy leaves as late as an \
+                  answer to it can come in time, so that an outage of nearly `max_wait` is survived.",
+            why: "",
+        },
+        Key {
+            name: "retransmit.dup_ack_match",
+            field: Field::Value("true or false", |t| &mut t.parameters.retransmit.dup_ack_match),
+            doc: "Whether an Acknowledgement after the second copy gives a round-trip time when it can be told \
+                  which copy it answers: it came too soon for any but the first, or as many came as copies had \
+                  left.",
+            why: "",
+        },
+        Key {
+            name: "retransmit.probe",
+            field: Field::Value("\"off\" or \"ping_on_ambiguity\"", |t| &mut t.parameters.retransmit.probe),
+            doc: "What is done when that tells nothing and a back-off is held: one CoAP ping (4 bytes) asks for \
+                  the round-trip time. An origin that leaves two of them unanswered is not pinged for a day.",
             why: "",
         },
         Key {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use coapway_endpoint::{Estimator, Nstart, TransmissionParameters};
-use coapway_proxy::UpstreamParameters;
+use coapway_proxy::{Probe, UpstreamParameters};
 
 use super::*;
 
@@ -77,6 +77,8 @@ fn interop_leaves_the_defaults_but_for_what_is_not_expected() {
     let default = UpstreamParameters::default();
     upstream.source_ports = default.source_ports;
     upstream.retry = default.retry;
+    assert_eq!(upstream.retransmit.probe, Probe::Off);
+    upstream.retransmit = default.retransmit;
     assert_eq!(upstream, default);
 }
 

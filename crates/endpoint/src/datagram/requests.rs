@@ -169,7 +169,7 @@ impl Endpoint {
             // RFC 7252 §5.2.2: any Acknowledgement ends a separate response, whatever it carries.
             match self.by_message_id.get(peer, message_id) {
                 Some(exchange) if self.is_response(exchange) => self.acknowledged(exchange, now),
-                _ => self.counters.unexpected += 1,
+                _ => self.acknowledged_nothing(peer, message_id),
             }
             return;
         }

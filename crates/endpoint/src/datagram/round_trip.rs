@@ -151,6 +151,11 @@ impl RoundTrip {
         }
     }
 
+    /// Whether a timeout that ran out counts for the exchanges to come, until there is an exact sample.
+    pub const fn is_backed_off(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// The quantile of the samples, nearest rank.
     pub fn quantile(&self) -> Option<Duration> {
         self.samples.quantile(self.parameters.quantile)

@@ -93,10 +93,17 @@ impl Endpoint {
             let copies = transmission.trace.copies.len() as u32;
             let ran_out = transmission.trace.copies.last().copied();
             let ran_out = ran_out.unwrap_or(Copy { sent: now, timeout: schedule.timeout });
+            let first_sent = transmission.trace.copies.first().map(|first| first.sent);
             let may_leave = copies <= schedule.max_retransmit && transmission.may_leave_at(now);
             let leaves = may_leave && self.is_admitted(exchange);
             if leaves {
-                let timeout = schedule.wait(first_wait, copies + 1, &mut self.random);
+                let mut timeout = schedule.wait(first_wait, copies + 1, &mut self.random);
+                if let Some(rest) =
+                    first_sent.and_then(|began| schedule.rest(began, first_wait, copies + 1, now))
+                {
+                    // Jitter would have the last copy leave too late.
+                    timeout = timeout.min(rest);
+                }
                 self.copy(exchange, Copy { sent: now, timeout });
                 wake = wake.min(now + timeout);
             }
@@ -155,8 +162,14 @@ impl Endpoint {
     pub(super) fn handle_acknowledgement(&mut self, peer: Peer, message_id: u16, now: Instant) {
         match self.by_message_id.get(peer, message_id) {
             Some(exchange) => self.acknowledged(exchange, now),
-            None => self.counters.unexpected += 1,
+            None => self.acknowledged_nothing(peer, message_id),
         }
+    }
+
+    /// An Acknowledgement of nothing under way.
+    pub(super) fn acknowledged_nothing(&mut self, peer: Peer, message_id: u16) {
+        self.counters.unexpected += 1;
+        self.events.push_back(Event::AcknowledgedAgain { peer, message_id });
     }
 
     /// An Acknowledgement that carries no response of interest.
@@ -166,6 +179,8 @@ impl Endpoint {
             Kind::Request => {
                 transmission.trace.acks += 1;
                 if transmission.acknowledged || !transmission.trace.confirmable {
+                    let Trace { peer, message_id, .. } = transmission.trace;
+                    self.events.push_back(Event::AcknowledgedAgain { peer, message_id });
                     return;
                 }
                 transmission.acknowledged = true;

@@ -119,6 +119,7 @@ pub(crate) fn failure(events: &[Event]) -> Option<(Failure, &Trace)> {
         | Event::Acknowledged { .. }
         | Event::Retransmitted { .. }
         | Event::Exhausted { .. }
+        | Event::AcknowledgedAgain { .. }
         | Event::Alive { .. } => None,
     })
 }

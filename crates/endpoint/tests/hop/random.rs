@@ -222,6 +222,7 @@ impl World {
                 Event::EmptyAckSent { .. }
                 | Event::Repeated { .. }
                 | Event::Acknowledged { .. }
+                | Event::AcknowledgedAgain { .. }
                 | Event::Retransmitted { .. }
                 | Event::Exhausted { .. } => {}
             }

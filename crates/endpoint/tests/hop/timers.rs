@@ -23,6 +23,7 @@ fn told(hop: &mut Hop, of: ExchangeId) -> Vec<(&'static str, u32)> {
         | Event::Retransmitted { .. }
         | Event::Exhausted { .. }
         | Event::Failed { .. }
+        | Event::AcknowledgedAgain { .. }
         | Event::Alive { .. } => None,
     };
     hop.events().into_iter().filter_map(told).collect()
