@@ -94,6 +94,7 @@ impl Config {
                 client_rate: self.settings.limits.values.client_rate,
             },
             answer_within: self.settings.downstream.values.answer_within,
+            patience: self.settings.clients.values.patience,
             limits: self.settings.limits(),
         }
     }
@@ -111,6 +112,11 @@ impl Config {
     /// How long running requests may take once the process is asked to stop.
     pub const fn drain_timeout(&self) -> Duration {
         self.settings.process.values.drain_timeout
+    }
+
+    /// The file that keeps what was learned over a restart.
+    pub fn state(&self) -> Option<&Path> {
+        self.settings.process.values.state.0.as_deref()
     }
 
     /// Where forward records go.

@@ -117,7 +117,8 @@ impl Origin {
         if now < rest.next {
             return Turn::None(Some(rest.next));
         }
-        let oldest = self.queue.first_of_each().min_by_key(|queued| (!queued.order.confirmable, queued.since));
+        let oldest =
+            self.queue.first_of_each().min_by_key(|queued| (!queued.order.confirmable, queued.since));
         oldest.map_or(Turn::Any, |queued| Turn::Probe(queued.fetch))
     }
 }

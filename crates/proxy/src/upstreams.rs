@@ -356,6 +356,7 @@ impl Upstreams {
         let Arrival { copies, confirmable, sample } = arrival;
         if let Some(sample) = sample {
             origin.round_trip.sample(sample, now);
+            origin.window.saw(sample, now);
         }
         if !outstanding.in_window {
             return;

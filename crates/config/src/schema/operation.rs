@@ -174,6 +174,23 @@ impl Value for HopLimit {
     }
 }
 
+/// The file that keeps what was learned, if any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct State(pub(crate) Option<PathBuf>);
+
+impl Value for State {
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        Ok(match text(raw)? {
+            "off" => Self(None),
+            file => Self(Some(file.into())),
+        })
+    }
+
+    fn show(&self) -> String {
+        self.0.as_ref().map_or_else(|| "off".to_owned(), |file| file.display().to_string())
+    }
+}
+
 impl Value for RecordDestination {
     fn read(raw: &Raw) -> Result<Self, Wrong> {
         Ok(match text(raw)? {
@@ -253,6 +270,7 @@ pub(crate) struct Process {
     pub(crate) identifier: Identifier,
     pub(crate) insert_hop_limit: HopLimit,
     pub(crate) drain_timeout: Duration,
+    pub(crate) state: State,
 }
 
 impl Default for Process {
@@ -265,6 +283,7 @@ impl Default for Process {
             identifier,
             insert_hop_limit: HopLimit::default(),
             drain_timeout,
+            state: State::default(),
         }
     }
 }
@@ -310,6 +329,15 @@ impl Table for Process {
             doc: "How long running requests may take once the process is asked to stop; it ends earlier when \
                   all are answered. What is not is then told so: 5.03 if it never left, else 5.04.",
             why: "in less than 100ms no path answers; no request is kept longer than an hour",
+        },
+        Key {
+            name: "state",
+            field: Field::Value("a file or \"off\"", |t| &mut t.state),
+            doc: "Where what was learned of origins is kept over a restart: round-trip times with their age and, \
+                  halved, the window. Written every minute and at the end, as a whole; a file that cannot be \
+                  read or written is worth a warning and no more. It names the origins. Relative to the working \
+                  directory.",
+            why: "",
         },
     ];
 }
