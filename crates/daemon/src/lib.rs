@@ -16,6 +16,7 @@ mod serve;
 mod service;
 mod signals;
 mod sockets;
+mod state;
 mod watch;
 mod worker;
 

@@ -54,6 +54,10 @@ impl Proxy {
             && let Some(similar) = self.similar(fetch, origin, exchange)
         {
             self.hints.note(similar, content, now);
+        } else if self.hints.has_probes()
+            && let Some(similar) = self.similar(fetch, origin, exchange)
+        {
+            self.hints.lift(similar);
         }
         let is_last = fetch.is_last_block && !has_more(content) || content.code.class() > 2;
         if is_last && let Some(transfer) = transfer(fetch) {
@@ -79,6 +83,7 @@ impl Proxy {
         if failure == Failure::Unreachable
             && evidence != Evidence::OutcomeUnknown
             && fetch.earlier.is_empty()
+            && !self.clients.is_gone(id)
             && let Some((addresses, content)) = self.alternatives.take(id)
         {
             self.relay.start_over(id, evidence);
@@ -187,7 +192,9 @@ impl Proxy {
         is_kept: bool,
         now: Instant,
     ) {
-        self.answer(fetch.request, fetch.no_response, content, cause, evidence, now);
+        if !(self.clients.some_are_gone() && self.answer_the_gone(fetch, content, evidence, now)) {
+            self.answer(fetch.request, fetch.no_response, content, cause, evidence, now);
+        }
         for waiter in self.guards.settle(fetch.request, content, is_kept) {
             self.answer(waiter.request, waiter.no_response, content, Cause::Joined, evidence, now);
         }

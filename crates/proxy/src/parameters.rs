@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use coapway_endpoint::{EndpointParameters, Nstart, RtoParameters, TransmissionParameters};
 
+use crate::patience::Patience;
+
 /// All settings of one proxy.
 #[derive(Clone, Debug)]
 pub struct Parameters {
@@ -16,6 +18,8 @@ pub struct Parameters {
     pub relay: coapway_relay::Parameters,
     /// How long one client waits at most, where that is shorter than an upstream's `max_wait`.
     pub answer_within: Option<Duration>,
+    /// How it is known that a client has given up.
+    pub patience: Patience,
     /// Limits of ours.
     pub limits: Limits,
 }

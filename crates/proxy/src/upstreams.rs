@@ -384,6 +384,7 @@ impl Upstreams {
         let Arrival { copies, confirmable, sample, ambiguous } = arrival;
         if let Some(sample) = sample {
             origin.round_trip.sample(sample, now);
+            origin.window.saw(sample, now);
         } else if let Some(ambiguous) = &ambiguous {
             self.acknowledged_ambiguously(outstanding.origin, ambiguous, now);
         }

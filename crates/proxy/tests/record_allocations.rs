@@ -34,6 +34,7 @@ impl World {
             upstreams: vec![upstream],
             relay: coapway_relay::Parameters { forward: Forward::Open, ..Default::default() },
             answer_within: None,
+            patience: coapway_proxy::Patience::Off,
             limits: Limits::default(),
         };
         let request = |client: u16| {

@@ -69,6 +69,13 @@ impl Endpoint {
         if self.end(exchange) { self.ended(exchange) } else { None }
     }
 
+    /// No further copy of a request leaves; a response is still waited for.
+    pub fn stop_copies(&mut self, exchange: ExchangeId) {
+        if let Some(transmission) = self.transmissions.get_mut(exchange) {
+            transmission.schedule.max_retransmit = 0;
+        }
+    }
+
     /// Whether a request to `peer` may carry this token of the caller's: 4 to 8 bytes, neither in use
     /// nor resting after use, and none that stands or stood for an exchange of ours.
     ///

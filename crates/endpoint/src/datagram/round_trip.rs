@@ -171,6 +171,11 @@ impl RoundTrip {
         self.samples.last()
     }
 
+    /// The samples that count, oldest first, and when each came.
+    pub fn samples(&self) -> impl Iterator<Item = (Instant, Duration)> {
+        self.samples.iter()
+    }
+
     /// How many exact samples there ever were.
     pub const fn exact_samples(&self) -> u64 {
         self.samples.ever()

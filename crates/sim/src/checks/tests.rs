@@ -28,6 +28,7 @@ fn parameters() -> Parameters {
         upstreams: vec![UpstreamParameters::default()],
         relay: coapway_relay::Parameters { client_rate: 0, ..coapway_relay::Parameters::default() },
         answer_within: None,
+        patience: coapway_proxy::Patience::Off,
         limits: Limits::default(),
     }
 }
