@@ -56,7 +56,7 @@ impl Profile {
                 ("max_retransmit", "4"),
                 ("nstart", "1"),
                 ("rto.estimator", "fixed"),
-                ("rto.carry", "false"),
+                ("rto.carry", "never"),
                 ("retry.max_attempts", "1"),
             ],
             // Milliseconds, and room for many at a time.
