@@ -123,10 +123,10 @@ impl RoundTrip {
             self.was_left_alone(now);
         }
         self.asked = now;
-        match &self.estimate {
-            Estimate::Cocoa(cocoa) => cocoa.beside(outstanding, self.base),
-            _ => Timing { timeout: self.in_force(wait), ..self.base },
+        if let Estimate::Cocoa(cocoa) = &self.estimate {
+            return cocoa.beside(outstanding, self.base);
         }
+        Timing { timeout: self.in_force(wait), ..self.base }
     }
 
     #[cold]
