@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use coapway_endpoint::{Estimator, RtoParameters, TransmissionParameters};
+use coapway_endpoint::{Carry, Estimator, RtoParameters, TransmissionParameters};
 use coapway_proxy::{PostGuard, TokenPolicy, UpstreamParameters};
 use coapway_relay::Forward;
 
@@ -119,9 +119,9 @@ fn upstream(settings: &Settings, set: UpstreamSet<'_>, warnings: &mut Vec<String
     ]) {
         timeouts(set.section, &parameters.rto, warnings);
     }
-    if !parameters.rto.carry && !inherits(&["rto.carry"]) {
+    if parameters.rto.carry == Carry::Never && !inherits(&["rto.carry"]) {
         warnings.push(format!(
-            "{} = false: where the round-trip time is above the timeout, each request is sent again and again, for \
+            "{} = \"never\": where the round-trip time is above the timeout, each request is sent again and again, for \
              ever, and nothing is learned (RFC 8961 §4)",
             set.section.qualified("rto.carry")
         ));

@@ -132,6 +132,20 @@ impl Estimator {
     ];
 }
 
+/// What a wait that ran out means for the exchanges to come, until there is an exact sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carry {
+    /// As the estimator has it: `RanOut` for `Fixed` and `P95`, `Never` for CoCoA, `InForce` for all others.
+    Auto,
+    /// Nothing, as in RFC 7252.
+    Never,
+    /// Their timeout is twice the one in force.
+    InForce,
+    /// Their timeout is twice the wait that ran out, with what chance added to it: from one lossy exchange to
+    /// the next that adds up.
+    RanOut,
+}
+
 /// Parameters of a learned timeout.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RtoParameters {
@@ -147,8 +161,8 @@ pub struct RtoParameters {
     pub cap: Duration,
     /// The share of exchanges that may be sent again needlessly; for `Budget`.
     pub spurious_budget: f64,
-    /// Whether a timeout that ran out is doubled for the exchanges to come, too.
-    pub carry: bool,
+    /// What a wait that ran out means for the exchanges to come.
+    pub carry: Carry,
     /// The smallest first timeout.
     pub floor: Duration,
 }
@@ -167,7 +181,7 @@ impl Default for RtoParameters {
             factor: 2.5,
             cap: Duration::from_secs(10),
             spurious_budget: 0.05,
-            carry: true,
+            carry: Carry::Auto,
             floor: Duration::from_millis(200),
         }
     }

@@ -56,7 +56,7 @@ impl Profile {
                 ("max_retransmit", "4"),
                 ("nstart", "1"),
                 ("rto.estimator", "fixed"),
-                ("rto.carry", "false"),
+                ("rto.carry", "never"),
                 ("retransmit.schedule", "doubling"),
                 ("retransmit.dup_ack_match", "false"),
                 ("retransmit.probe", "off"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coapway_endpoint::Estimator;
+use coapway_endpoint::{Carry, Estimator};
 use coapway_proxy::{CopySchedule, PostGuard, Probe, TokenPolicy, UpstreamParameters};
 
 use super::downstream::{ACK_TIMEOUT, ACK_TIMEOUT_WHY, JITTER_WHY, MAX_RETRANSMIT_WHY, RANDOM_FACTOR_WHY};
@@ -40,6 +40,23 @@ impl Value for Estimator {
 /// How an estimator is written.
 pub(crate) fn name(estimator: Estimator) -> &'static str {
     ESTIMATORS.iter().find(|(_, known)| *known == estimator).map_or("", |(name, _)| name)
+}
+
+const CARRIES: [(&str, Carry); 4] = [
+    ("auto", Carry::Auto),
+    ("never", Carry::Never),
+    ("in_force", Carry::InForce),
+    ("ran_out", Carry::RanOut),
+];
+
+impl Value for Carry {
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        choose(raw, &CARRIES)
+    }
+
+    fn show(&self) -> String {
+        CARRIES[*self as usize].0.to_owned()
+    }
 }
 
 const TOKENS: [(&str, TokenPolicy); 2] = [("fresh", TokenPolicy::Fresh), ("preserve", TokenPolicy::Preserve)];
@@ -221,7 +238,7 @@ impl Table for Upstream {
                   factor. `\"budget\"`: the quantile that leaves a given share of needless copies. `\"rfc6298\"`, \
                   `\"linux\"`, `\"peakhopper\"` and `\"pto\"` (QUIC): a mean and its deviation, or the last peak. \
                   `\"cocoa\"` also takes what comes after one or two retransmissions, `\"cocoa_strong\"` does not. \
-                  `\"fixed\"`: always ACK_TIMEOUT. All but `\"p95\"` are held to 60s, CoCoA to 32s.",
+                  `\"fixed\"`: always ACK_TIMEOUT. All but `\"p95\"` go up to 240s, CoCoA to 32s.",
             why: "",
         },
         Key {
@@ -269,9 +286,13 @@ impl Table for Upstream {
         },
         Key {
             name: "rto.carry",
-            field: Field::Value("true or false", |t| &mut t.parameters.rto.carry),
-            doc: "Whether a wait that ran out is doubled for the exchanges to come, until there is an exact \
-                  sample (RFC 8961 §4). CoCoA never does.",
+            field: Field::Value("\"auto\", \"never\", \"in_force\" or \"ran_out\"", |t| {
+                &mut t.parameters.rto.carry
+            }),
+            doc: "What a wait that ran out means for the exchanges to come, until there is an exact sample: \
+                  `\"in_force\"` doubles the timeout in force, `\"ran_out\"` the wait itself with the chance in it, \
+                  which adds up where losses are frequent; `\"never\"` is RFC 7252 without RFC 8961 §4. \
+                  `\"auto\"`: `\"ran_out\"` for `\"p95\"` and `\"fixed\"`, `\"in_force\"` for the others. CoCoA never does.",
             why: "",
         },
         Key {

@@ -16,11 +16,14 @@ use coapway_time::Instant;
 
 use self::estimate::Estimate;
 use self::samples::Samples;
-use crate::parameters::{RtoParameters, scaled};
+use crate::parameters::{Carry, RtoParameters, scaled};
 
-/// A held timeout is not doubled past this, and no estimate but `p95` goes past it (RFC 6298 §2.5,
-/// RFC 8961 §4: a maximum is 60 s or more).
-const LONGEST: Duration = Duration::from_secs(60);
+/// A wait that ran out is not doubled past this (RFC 6298 §2.5).
+const LONGEST_HELD: Duration = Duration::from_secs(60);
+
+/// No other timeout is longer. It is above any queue that the path may have: a maximum below the round-trip
+/// time makes each exchange send a copy for ever (RFC 8961 §4 wants 60 s or more).
+const LONGEST: Duration = Duration::from_secs(240);
 
 /// The first timeout of an exchange, and how its waits go on from there.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,8 +50,8 @@ impl Timing {
 /// Base:    what the configured estimator makes of them.
 /// Back-off: a timeout that ran out is doubled and held for the exchanges to come, until an exact
 ///          sample comes or the origin was left alone for as long as a sample counts. It leaves room
-///          for three copies in the wait it is asked for. Not for CoCoA, which does not define it, and
-///          not where `carry` is off; any Acknowledgement ends it for `pto`.
+///          for three copies in the wait it is asked for. What is doubled, and whether, says `carry`;
+///          CoCoA never does, and for `pto` any Acknowledgement ends it.
 #[derive(Clone, Debug)]
 pub struct RoundTrip {
     parameters: RtoParameters,
@@ -92,15 +95,10 @@ impl RoundTrip {
                 self.estimate.learn(sample, initial, at);
             }
         }
-        if !self.carries() {
+        if self.estimate.carry(parameters.carry) == Carry::Never {
             self.held = None;
         }
         self.derive();
-    }
-
-    /// Whether a timeout that ran out counts for the exchanges to come.
-    const fn carries(&self) -> bool {
-        self.parameters.carry && self.estimate.carries()
     }
 
     /// To be called when samples or parameters have changed.
@@ -125,10 +123,10 @@ impl RoundTrip {
             self.was_left_alone(now);
         }
         self.asked = now;
-        match &self.estimate {
-            Estimate::Cocoa(cocoa) => cocoa.beside(outstanding, self.base),
-            _ => Timing { timeout: self.in_force(wait), ..self.base },
+        if let Estimate::Cocoa(cocoa) = &self.estimate {
+            return cocoa.beside(outstanding, self.base);
         }
+        Timing { timeout: self.in_force(wait), ..self.base }
     }
 
     #[cold]
@@ -217,16 +215,21 @@ impl RoundTrip {
         }
     }
 
-    /// A wait of `used` ran out. The doubled value is held for the exchanges to come, once for
-    /// losses in parallel: only if the timeout in force is neither below `used` nor already twice it
-    /// (Unbound's rule).
+    /// A wait of `used` ran out. A doubled value is held for the exchanges to come, once for losses in
+    /// parallel: only if the timeout in force is neither far above `used` nor already twice it (Unbound's
+    /// rule).
     pub fn timed_out(&mut self, used: Duration) {
-        if !self.carries() {
-            return;
-        }
         let current = self.held.unwrap_or(self.base.timeout);
-        if current >= used / 2 && current <= used * 2 {
-            self.held = Some((used * 2).max(current).min(LONGEST));
+        match self.estimate.carry(self.parameters.carry) {
+            Carry::Auto | Carry::Never => {}
+            Carry::RanOut if current >= used / 2 && current <= used * 2 => {
+                self.held = Some((used * 2).max(current).min(LONGEST_HELD));
+            }
+            // Chance only ever lengthens a wait.
+            Carry::InForce if current >= used / 2 && current <= used => {
+                self.held = Some((current * 2).min(LONGEST));
+            }
+            Carry::RanOut | Carry::InForce => {}
         }
     }
 

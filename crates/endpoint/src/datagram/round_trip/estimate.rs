@@ -14,7 +14,7 @@ use super::pto::Pto;
 use super::rfc6298::Rfc6298;
 use super::samples::Samples;
 use super::{Timing, bounded, budget, p95};
-use crate::parameters::{Estimator, RtoParameters};
+use crate::parameters::{Carry, Estimator, RtoParameters};
 
 /// What an estimate knows beside the samples.
 #[derive(Clone, Debug)]
@@ -67,10 +67,15 @@ impl Estimate {
         }
     }
 
-    /// Whether a timeout that ran out counts for the exchanges to come (RFC 6298 §5.5 to §5.7). CoCoA
-    /// backs off within an exchange only.
-    pub(super) const fn carries(&self) -> bool {
-        !matches!(self, Self::Cocoa(_))
+    /// What is carried where nothing else is asked for (RFC 6298 §5.5 to §5.7). CoCoA backs off within an
+    /// exchange only, whatever is asked for.
+    pub(super) const fn carry(&self, wanted: Carry) -> Carry {
+        match (self, wanted) {
+            (Self::Cocoa(_), _) => Carry::Never,
+            (Self::Fixed | Self::P95, Carry::Auto) => Carry::RanOut,
+            (_, Carry::Auto) => Carry::InForce,
+            (_, wanted) => wanted,
+        }
     }
 
     /// Whether an Acknowledgement of whichever copy ends a back-off (RFC 9002 §6.2.1).
