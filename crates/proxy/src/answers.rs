@@ -61,7 +61,7 @@ impl Proxy {
         }
         let is_last = fetch.is_last_block && !has_more(content) || content.code.class() > 2;
         if is_last && let Some(transfer) = transfer(fetch) {
-            self.upstreams.end_transfer(origin, fetch.upstream, &transfer, now);
+            self.upstreams.end_transfer(origin, fetch.upstream, &transfer);
         }
         self.settle_fetch(fetch, content, Cause::Origin, None, true, now);
     }

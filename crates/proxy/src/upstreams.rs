@@ -264,7 +264,7 @@ impl Upstreams {
         self.endpoint.handle_timeout(now);
         while let Some(deadline) = self.timers.expire(now) {
             match deadline {
-                Deadline::Release(exchange) => self.release(exchange, now),
+                Deadline::Release(exchange) => self.release(exchange),
                 Deadline::Retry(index) => self.retry(index, now),
                 Deadline::Untold => self.stayed_untold(now),
             }
@@ -280,15 +280,20 @@ impl Upstreams {
     }
 
     /// Carries the endpoint's events into windows and timeouts and says what they mean for fetches.
+    ///
+    /// All of them before anything leaves: a new exchange may take the place of one that is over and whose
+    /// event waits.
     pub(crate) fn poll_progress(&mut self, now: Instant) -> Option<Progress> {
-        while let Some(index) = self.may_move.pop() {
+        loop {
+            while let Some(event) = self.endpoint.poll_event() {
+                self.handle_event(event, now);
+            }
+            if let Some(progress) = self.progress.pop_front() {
+                return Some(progress);
+            }
+            let index = self.may_move.pop()?;
             self.pump(index, now);
         }
-        while self.progress.is_empty() {
-            let event = self.endpoint.poll_event()?;
-            self.handle_event(event, now);
-        }
-        self.progress.pop_front()
     }
 
     fn handle_event(&mut self, event: Event, now: Instant) {
@@ -299,7 +304,7 @@ impl Upstreams {
                     let arrival = Arrival::of(trace, round_trip, now);
                     self.arrived(outstanding, arrival, now);
                 }
-                self.release(exchange, now);
+                self.release(exchange);
                 self.progress.push_back(Progress::Acknowledged { fetch: outstanding.fetch });
             }
             Event::Retransmitted { exchange, copies, timeout } => {
@@ -329,7 +334,7 @@ impl Upstreams {
                     origin.round_trip.failed(began, now);
                 }
                 // No Acknowledgement is expected any more: its place is for others (RFC 7252 §4.7).
-                self.release(exchange, now);
+                self.release(exchange);
                 let Some(origin) = self.origins.get(outstanding.origin).map(|origin| origin.address) else {
                     return;
                 };
@@ -357,7 +362,7 @@ impl Upstreams {
                 }
                 let trace = Some(trace);
                 self.progress.push_back(Progress::Failed { fetch: outstanding.fetch, failure, trace });
-                self.pump(outstanding.origin, now);
+                self.may_move.push(outstanding.origin);
             }
             Event::AcknowledgedAgain { peer, message_id } => self.acknowledged_again(peer, message_id, now),
             Event::Alive { exchange, round_trip } => {
@@ -434,23 +439,17 @@ impl Upstreams {
     }
 
     /// The block-wise transfer with this origin is over.
-    pub(crate) fn end_transfer(
-        &mut self,
-        address: SocketAddr,
-        upstream: UpstreamId,
-        transfer: &Transfer,
-        now: Instant,
-    ) {
+    pub(crate) fn end_transfer(&mut self, address: SocketAddr, upstream: UpstreamId, transfer: &Transfer) {
         let Some(index) = self.origins.index(address, upstream) else { return };
         if let Some(origin) = self.origins.get_mut(index) {
             origin.permits.transfers.end(transfer);
         }
         self.count_transfers(index);
-        self.pump(index, now);
+        self.may_move.push(index);
     }
 
     /// The exchange no longer counts against the window.
-    fn release(&mut self, exchange: ExchangeId, now: Instant) {
+    fn release(&mut self, exchange: ExchangeId) {
         let Some(Some(outstanding)) = self.outstanding.get_mut(exchange.slot as usize) else { return };
         if outstanding.exchange != exchange || !std::mem::take(&mut outstanding.in_window) {
             return;
@@ -460,7 +459,7 @@ impl Upstreams {
             origin.window.end();
             origin.permits.give_place(&client);
         }
-        self.pump(index, now);
+        self.may_move.push(index);
     }
 
     /// The exchange is over.

@@ -292,6 +292,7 @@ impl Conversation {
                 console.tell(format_args!("no answer in {timeout:.1?}; {copies} copies sent so far"));
             }
             Event::Exhausted { .. }
+            | Event::AcknowledgedAgain { .. }
             | Event::EmptyAckSent { .. }
             | Event::Repeated { .. }
             | Event::Delivered { .. } => {}

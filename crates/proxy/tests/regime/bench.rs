@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use coapway_endpoint::{EndpointParameters, Local, Nstart, Seed, SocketId};
 use coapway_message::uri::{Authority, Host};
-use coapway_message::{
-    Code, Content, Datagram, Failure, MessageType, OptionNumber, OptionsWriter, datagram,
-};
+use coapway_message::{Code, Content, Datagram, Failure, MessageType, OptionNumber, OptionsWriter, datagram};
 use coapway_proxy::{
     Event, Input, Limits, Listening, Output, Parameters, Patience, Proxy, Sampling, SocketRole,
     UpstreamParameters,

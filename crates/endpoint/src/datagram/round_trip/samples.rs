@@ -94,11 +94,6 @@ impl Samples {
         self.arrived.back().map(|&(_, sample)| duration(sample))
     }
 
-    /// All of them, oldest first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (Instant, Duration)> {
-        self.arrived.iter().map(|&(at, sample)| (at, duration(sample)))
-    }
-
     /// How many count.
     pub(super) fn len(&self) -> usize {
         self.arrived.len()
