@@ -6,9 +6,10 @@ use crate::metadata::Package;
 const PREFIX: &str = "coapway-";
 
 /// The house: every package and the floor that it is on.
-const FLOORS: [(&str, u8); 10] = [
+const FLOORS: [(&str, u8); 11] = [
     ("daemon", 7),
     ("demo", 6),
+    ("lab", 5),
     ("sim", 5),
     ("config", 4),
     ("proxy", 3),
