@@ -211,3 +211,6 @@ fn list(as_json: bool) -> String {
         policies.join(", ")
     )
 }
+
+#[cfg(test)]
+mod tests;

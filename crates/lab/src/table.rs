@@ -53,8 +53,8 @@ pub(crate) fn table(study: &Study, scenario: &Scenario, summaries: &[Summary]) -
 pub(crate) fn described(study: &Study, scenario: &Scenario) -> String {
     let clients = &scenario.clients;
     let pace = match clients.pace {
-        Pace::Rate(rate) => format!("{rate} requests/s together"),
-        Pace::Think(think) => format!("each {think} s after its last answer"),
+        Pace::Rate(rate) => format!("{} requests/s together", rounded(rate)),
+        Pace::Think(think) => format!("each {} s after its last answer", rounded(think)),
     };
     let percent = |share: f64| (share * 1000.0).round() / 10.0;
     let mix = clients.mix;
@@ -64,7 +64,7 @@ pub(crate) fn described(study: &Study, scenario: &Scenario) -> String {
         .filter(|(_, share)| *share > 0.0005)
         .map(|(name, share)| format!("{} % {name}", percent(share)))
         .collect();
-    let seconds = scenario.duration.as_secs_f64();
+    let seconds = rounded(scenario.duration.as_secs_f64());
     let runs = if study.runs == 1 { "1 run".to_owned() } else { format!("{} runs", study.runs) };
     let (count, s) = (clients.count, if clients.count == 1 { "" } else { "s" });
     let requests = scenario.requests.map(|most| format!(" or {most} requests")).unwrap_or_default();
@@ -73,6 +73,11 @@ pub(crate) fn described(study: &Study, scenario: &Scenario) -> String {
         shares.join(", "),
         study.seed
     )
+}
+
+/// With four decimals where there are any.
+fn rounded(number: f64) -> f64 {
+    (number * 1e4).round() / 1e4
 }
 
 fn shortened(name: &str) -> String {

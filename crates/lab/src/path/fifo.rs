@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn foreign_traffic_takes_its_share() {
-        let law = CrossLaw { on: 1.0, off: 1.0, share: 1.0, size: 100 };
+        let law = CrossLaw { on: 1.0, off: 1.0, share: 2.0, size: 100 };
         let mut fifo = Fifo::new(8000.0, None, Some(law), Dice::new(1, Use::Cross, 0, 0));
         let busy: f64 = (0..10_000)
             .map(|step| {
@@ -143,6 +143,6 @@ mod tests {
                 fifo.push(1, now).map_or(0.0, |over| over.since(now).as_secs_f64())
             })
             .sum();
-        assert!(busy > 500.0, "those who come wait behind it: {busy} s");
+        assert!(busy > 5000.0, "those who come wait behind it: {busy} s");
     }
 }

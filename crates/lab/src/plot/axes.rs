@@ -98,7 +98,7 @@ pub(super) struct Axes {
 
 impl Axes {
     /// Room for what stands beside the frame: left, above, right, below.
-    pub(super) const MARGIN: [f64; 4] = [78.0, 34.0, 16.0, 46.0];
+    pub(super) const MARGIN: [f64; 4] = [78.0, 34.0, 26.0, 46.0];
 
     /// Draws frame, marks and titles into the given place of the picture.
     pub(super) fn draw(
