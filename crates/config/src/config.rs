@@ -113,6 +113,11 @@ impl Config {
         self.settings.process.values.drain_timeout
     }
 
+    /// The command that is run for each alert, and its arguments; empty for none.
+    pub fn on_alert(&self) -> &[String] {
+        &self.settings.process.values.on_alert.0
+    }
+
     /// Where forward records go.
     pub const fn record(&self) -> &RecordSettings {
         &self.settings.record.values

@@ -25,7 +25,9 @@ impl Config {
 
 fn write(config: &Config, out: &mut String) -> fmt::Result {
     let settings = &config.settings;
-    out.push_str("# each value and its source: default, FILE:LINE, env VARIABLE or an option\n");
+    out.push_str(
+        "# each value and its source: default, profile NAME, FILE:LINE, env VARIABLE or an option\n",
+    );
     section(&settings.process, out)?;
     for (listener, source) in &settings.listen {
         writeln!(out, "listen = {}  # {source}", listener.show())?;

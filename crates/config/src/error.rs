@@ -28,7 +28,9 @@ impl ConfigError {
         let source = &written.source;
         let reason = match source {
             Source::Environment(_) => "unknown variable",
-            Source::Default | Source::File { .. } | Source::CommandLine(_) => "unknown key",
+            Source::Default | Source::Profile(_) | Source::File { .. } | Source::CommandLine(_) => {
+                "unknown key"
+            }
         };
         let error = Self::new(key, source, reason);
         if written.raw == Raw::Table { error } else { error.value(&*written.text) }
@@ -72,16 +74,21 @@ impl fmt::Display for ConfigError {
         let (key, value) = (&self.key, self.value.as_deref());
         match &self.source {
             Source::Default => f.write_str("configuration")?,
+            Source::Profile(name) => write!(f, "profile {name}")?,
             Source::File { path, line, column } => write!(f, "{}:{line}:{column}", path.display())?,
             Source::Environment(name) => write!(f, "environment: {name}")?,
             Source::CommandLine(option) => write!(f, "command line: {option}")?,
         }
         // A variable and an option say what is meant themselves.
         match (&self.source, value) {
-            (Source::Default | Source::File { .. }, Some(line)) if key.is_empty() => write!(f, ": {line}")?,
-            (Source::Default | Source::File { .. }, None) if key.is_empty() => {}
-            (Source::Default | Source::File { .. }, Some(value)) => write!(f, ": {key} = {value}")?,
-            (Source::Default | Source::File { .. }, None) => write!(f, ": {key}")?,
+            (Source::Default | Source::Profile(_) | Source::File { .. }, Some(line)) if key.is_empty() => {
+                write!(f, ": {line}")?
+            }
+            (Source::Default | Source::Profile(_) | Source::File { .. }, None) if key.is_empty() => {}
+            (Source::Default | Source::Profile(_) | Source::File { .. }, Some(value)) => {
+                write!(f, ": {key} = {value}")?
+            }
+            (Source::Default | Source::Profile(_) | Source::File { .. }, None) => write!(f, ": {key}")?,
             (Source::Environment(_), Some(value)) => write!(f, "={value}")?,
             (Source::Environment(_), None) => {}
             (Source::CommandLine("--set"), Some(value)) if !key.is_empty() => write!(f, " {key}={value}")?,

@@ -4,5 +4,6 @@ pub(crate) mod admission;
 pub(crate) mod downstream;
 pub(crate) mod operation;
 pub(crate) mod places;
+pub(crate) mod profile;
 pub(crate) mod upstream;
 pub(crate) mod window;

@@ -51,9 +51,14 @@ pub(crate) struct NamedUpstream {
     pub(crate) origin: Section<NamedOrigin>,
     /// What it has of its own, over what `[upstream]` says.
     pub(crate) upstream: Section<Upstream>,
+    /// The keys among those.
+    own: Vec<String>,
     /// Whether it has a schedule of its own.
     pub(crate) has_own_schedule: bool,
 }
+
+/// The keys that make a schedule.
+const SCHEDULE: [&str; 3] = ["ack_timeout", "ack_random_factor", "max_retransmit"];
 
 impl NamedUpstream {
     fn set(&mut self, key: &str, written: &Written) -> Result<(), ConfigError> {
@@ -61,8 +66,23 @@ impl NamedUpstream {
             return self.origin.set(key, written);
         }
         self.upstream.set(key, written)?;
-        self.has_own_schedule |= matches!(key, "ack_timeout" | "ack_random_factor" | "max_retransmit");
+        self.has_own_schedule |= SCHEDULE.contains(&key);
+        self.own.push(key.to_owned());
         Ok(())
+    }
+
+    /// Sets what its own profile says and no key of its own does.
+    fn apply_profile(&mut self) {
+        let Some(profile) = self.upstream.values.profile.filter(|_| self.has_own("profile")) else { return };
+        for (key, written) in profile.values().filter(|(key, _)| !self.has_own(key)).collect::<Vec<_>>() {
+            let set = self.upstream.set(key, &written);
+            debug_assert!(set.is_ok(), "a profile holds valid values");
+            self.has_own_schedule |= SCHEDULE.contains(&key);
+        }
+    }
+
+    fn has_own(&self, key: &str) -> bool {
+        self.own.iter().any(|own| own == key)
     }
 
     /// The key behind this upstream's name in `rest`, the name as it is or as a variable spells it.
@@ -190,6 +210,18 @@ impl Settings {
         }
         if !listeners.is_empty() {
             self.listen = listeners;
+        }
+    }
+
+    /// Sets what the profile of `[upstream]` says and no key there does.
+    fn apply_profile(&mut self) {
+        let section = &mut self.upstream;
+        let Some(profile) = section.values.profile else { return };
+        for (key, written) in profile.values() {
+            if section.source(key) == Source::Default {
+                let set = section.set(key, &written);
+                debug_assert!(set.is_ok(), "a profile holds valid values");
+            }
         }
     }
 

@@ -9,6 +9,8 @@ use std::sync::Arc;
 pub enum Source {
     /// Nowhere.
     Default,
+    /// In the profile of this name, which was asked for.
+    Profile(&'static str),
     /// In the file, from 1 on; columns count characters.
     File {
         /// The file as it was named to us.
@@ -57,7 +59,7 @@ impl Source {
     pub(crate) fn spell(&self, key: &str) -> String {
         match self {
             Self::Environment(_) => variable(key),
-            Self::Default | Self::File { .. } | Self::CommandLine(_) => key.to_owned(),
+            Self::Default | Self::Profile(_) | Self::File { .. } | Self::CommandLine(_) => key.to_owned(),
         }
     }
 }
@@ -66,6 +68,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
+            Self::Profile(name) => write!(f, "profile {name}"),
             Self::File { path, line, .. } => write!(f, "{}:{line}", path.display()),
             Self::Environment(name) => write!(f, "env {name}"),
             Self::CommandLine(option) => f.write_str(option),

@@ -4,6 +4,7 @@ mod difference;
 mod dump;
 mod errors;
 mod layers;
+mod profiles;
 mod summary;
 
 use std::path::Path;

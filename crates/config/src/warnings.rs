@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use coapway_endpoint::{Estimator, TransmissionParameters};
+use coapway_endpoint::{Estimator, RtoParameters, TransmissionParameters};
 use coapway_proxy::{PostGuard, TokenPolicy, UpstreamParameters};
 use coapway_relay::Forward;
 
+use crate::schema::upstream::{Upstream, name};
 use crate::schema::window::Window;
 use crate::section::{Section, Table};
 use crate::sets::{UpstreamSet, downstream, upstream_sets};
@@ -108,6 +109,23 @@ fn upstream(settings: &Settings, set: UpstreamSet<'_>, warnings: &mut Vec<String
             set.section.qualified("nstart")
         ));
     }
+    if !inherits(&[
+        "rto.estimator",
+        "rto.quantile",
+        "rto.factor",
+        "rto.cap",
+        "rto.spurious_budget",
+        "rto.window",
+    ]) {
+        timeouts(set.section, &parameters.rto, warnings);
+    }
+    if !parameters.rto.carry && !inherits(&["rto.carry"]) {
+        warnings.push(format!(
+            "{} = false: where the round-trip time is above the timeout, each request is sent again and again, for \
+             ever, and nothing is learned (RFC 8961 §4)",
+            set.section.qualified("rto.carry")
+        ));
+    }
     if parameters.token == TokenPolicy::Preserve && !inherits(&["token"]) {
         warnings.push(format!(
             "{} = \"preserve\": clients choose what keeps forged responses out, and some choose badly \
@@ -145,6 +163,38 @@ fn upstream(settings: &Settings, set: UpstreamSet<'_>, warnings: &mut Vec<String
             "{} = \"off\": an origin that answers nothing gets Non-confirmable requests as fast as they come, \
              which RFC 7252 §4.7 does not allow without consent",
             set.section.qualified("probing_rate")
+        ));
+    }
+}
+
+/// What the estimator does not look at, and samples that are too few for it.
+fn timeouts(section: &Section<Upstream>, rto: &RtoParameters, warnings: &mut Vec<String>) {
+    let default = RtoParameters::default();
+    for (key, estimator, is_changed) in [
+        ("rto.quantile", Estimator::P95, rto.quantile != default.quantile),
+        ("rto.factor", Estimator::P95, rto.factor != default.factor),
+        ("rto.cap", Estimator::P95, rto.cap != default.cap),
+        ("rto.spurious_budget", Estimator::Budget, rto.spurious_budget != default.spurious_budget),
+    ] {
+        if rto.estimator != estimator && is_changed {
+            warnings.push(format!(
+                "{} has no effect: it is for {:?}, and {} is {:?}",
+                section.qualified(key),
+                name(estimator),
+                section.qualified("rto.estimator"),
+                name(rto.estimator)
+            ));
+        }
+    }
+    // The slowest of w samples is exceeded once in w + 1 times.
+    let least = (1.0 / rto.spurious_budget - 1e-9).ceil() - 1.0;
+    if rto.estimator == Estimator::Budget && (rto.window as f64) < least {
+        warnings.push(format!(
+            "{} = {} is too few for {} = {:?}: a share so small wants {least} samples",
+            section.qualified("rto.window"),
+            rto.window,
+            section.qualified("rto.spurious_budget"),
+            rto.spurious_budget
         ));
     }
 }

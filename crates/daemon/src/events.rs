@@ -9,6 +9,7 @@ use coapway_proxy::{Alert, Event, Records};
 use coapway_time::Instant;
 
 use crate::clock::Clock;
+use crate::on_alert::OnAlert;
 use crate::records::{RecordWriter, Target, WallClock};
 use crate::sockets::Sockets;
 use crate::worker::Reader;
@@ -20,13 +21,15 @@ const TELL_LEFT_OUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Events {
     records: Option<RecordWriter>,
+    on_alert: OnAlert,
 }
 
 impl Events {
     /// Opens what the settings name.
     pub(crate) fn start(settings: &RecordSettings, clock: &Clock) -> io::Result<Self> {
+        let on_alert = OnAlert::default();
         let target = match &settings.destination {
-            RecordDestination::Off => return Ok(Self { records: None }),
+            RecordDestination::Off => return Ok(Self { records: None, on_alert }),
             RecordDestination::StandardOutput => Target::StandardOutput,
             RecordDestination::File(path) => Target::File(path.clone()),
         };
@@ -37,13 +40,18 @@ impl Events {
         }
         let wall_clock = WallClock { at_start: clock.started_at() };
         let records = Some(RecordWriter::start(target, wall_clock)?);
-        Ok(Self { records })
+        Ok(Self { records, on_alert })
+    }
+
+    /// Runs this command for alerts from now on.
+    pub(crate) fn tell_alerts_to(&mut self, on_alert: OnAlert) {
+        self.on_alert = on_alert;
     }
 
     /// Records go elsewhere from now on. What is on its way to where they went is still written, without
     /// anybody waiting for it.
     pub(crate) fn replace(&mut self, by: Self) {
-        if let Some(before) = std::mem::replace(self, by).records {
+        if let Some(before) = std::mem::replace(&mut self.records, by.records) {
             // Without a thread it is closed here, which takes a second at the most.
             let _ = std::thread::Builder::new().name("last-records".into()).spawn(move || drop(before));
         }
@@ -68,7 +76,10 @@ impl Reader for Events {
     fn read(&mut self, event: Event, now: Instant, _sockets: &Sockets) {
         match (event, &mut self.records) {
             (Event::Refused(refusals), Some(records)) => records.write_refusals(&refusals, now),
-            (Event::Alert(alert), _) => tell(&alert),
+            (Event::Alert(alert), _) => {
+                tell(&alert);
+                self.on_alert.tell(&alert);
+            }
             (
                 Event::Refused(_)
                 | Event::Received { .. }
@@ -102,6 +113,10 @@ fn tell(alert: &Alert) {
         Alert::TimeoutOverCap { origin, quantile, .. } => {
             tracing::warn!(%origin, ?quantile, "{name}: upstream.rto.cap does not hold for this origin");
         }
+        Alert::OriginDown { origin, .. } => {
+            tracing::warn!(%origin, "{name}: most requests get 5.03 at once until something is heard of it");
+        }
+        Alert::OriginBack { origin, .. } => tracing::info!(%origin, "{name}"),
         Alert::Loop { client } => {
             tracing::warn!(%client, "{name}: a request came round to this proxy and was ended");
         }

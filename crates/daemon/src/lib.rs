@@ -9,6 +9,7 @@ mod loading;
 mod log;
 mod names;
 mod notify;
+mod on_alert;
 mod records;
 mod rehearsal;
 mod serve;

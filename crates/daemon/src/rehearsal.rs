@@ -3,7 +3,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use coapway_config::{Config, ConfigError, LogDestination, RecordDestination, Resolver};
@@ -42,7 +42,8 @@ pub(crate) fn files(config: &Config) -> Vec<ConfigError> {
         Resolver::Hosts(path) => Some(("resolver", readable(path))),
         Resolver::System | Resolver::Server(_) => None,
     };
-    let tried = [record, log, names].into_iter().flatten();
+    let program = config.on_alert().first().map(|program| ("on_alert", executable(Path::new(program))));
+    let tried = [record, log, names, program].into_iter().flatten();
     tried.filter_map(|(key, result)| Some(config.object(key, result.err()?))).collect()
 }
 
@@ -78,6 +79,16 @@ fn readable(path: &Path) -> Result<(), String> {
         Ok(metadata) if metadata.is_dir() => Err("a directory, not a file".to_owned()),
         Ok(_) => Ok(()),
         Err(error) => Err(format!("cannot be read: {error}")),
+    }
+}
+
+/// Whether the file can be run.
+fn executable(path: &Path) -> Result<(), String> {
+    match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => Err("no file, so it cannot be run".to_owned()),
+        Ok(metadata) if metadata.permissions().mode() & 0o111 == 0 => Err("cannot be run".to_owned()),
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("cannot be run: {error}")),
     }
 }
 

@@ -103,10 +103,14 @@ async fn run(settings: &Settings, config: Config) -> ExitCode {
         Err(error) => return complain(1, &format!("cannot start the resolver: {error}")),
     };
     let clock = Clock::start();
-    let events = match Events::start(config.record(), &clock) {
+    let mut events = match Events::start(config.record(), &clock) {
         Ok(events) => events,
         Err(error) => return complain(1, &format!("cannot open the record file: {error}")),
     };
+    match service::on_alert(&config) {
+        Ok(on_alert) => events.tell_alerts_to(on_alert),
+        Err(error) => return complain(1, &format!("cannot run on_alert: {error}")),
+    }
     let mut seed = [0; 32];
     if let Err(error) = getrandom::fill(&mut seed) {
         return complain(1, &format!("no randomness: {error}"));

@@ -12,6 +12,7 @@ use crate::arguments::Settings;
 use crate::clock::Clock;
 use crate::events::Events;
 use crate::log::{Lines, OPERATOR};
+use crate::on_alert::OnAlert;
 use crate::signals::{Order, Signals};
 use crate::sockets::Bound;
 use crate::worker::{Changed, Worker};
@@ -37,6 +38,7 @@ struct Prepared {
     resolver: Option<Resolver>,
     records: Option<Events>,
     lines: Option<Lines>,
+    on_alert: OnAlert,
 }
 
 impl Service<'_> {
@@ -130,7 +132,8 @@ impl Service<'_> {
         let records = records.map_err(cannot("record.file", "cannot be opened"))?;
         let lines = (config.log() != self.config.log()).then(|| log::open(config.log())).transpose();
         let lines = lines.map_err(cannot("log.file", "cannot be opened"))?;
-        Ok(Prepared { bound, resolver, records, lines, config })
+        let on_alert = on_alert(&config).map_err(cannot("on_alert", "cannot be run"))?;
+        Ok(Prepared { bound, resolver, records, lines, on_alert, config })
     }
 
     /// Errors: FIFOs that are new and that nobody reads. To open one would stop the service until
@@ -161,7 +164,10 @@ impl Service<'_> {
     }
 
     /// Nothing here can fail. Returns how many values have changed.
-    fn take_over(&mut self, Prepared { config, bound, resolver, records, lines }: Prepared) -> usize {
+    fn take_over(
+        &mut self,
+        Prepared { config, bound, resolver, records, lines, on_alert }: Prepared,
+    ) -> usize {
         let changes = self.config.difference(&config);
         changes.iter().for_each(tell);
         for warning in config.warnings().iter().filter(|warning| !self.config.warnings().contains(warning)) {
@@ -177,6 +183,7 @@ impl Service<'_> {
         if let Some(records) = records {
             self.worker.reader().replace(records);
         }
+        self.worker.reader().tell_alerts_to(on_alert);
         if let Some(lines) = lines {
             log::replace(lines);
         }
@@ -214,6 +221,12 @@ pub(crate) fn parameters(config: &Config, own: Vec<SocketAddr>) -> Parameters {
     parameters.relay.own_addresses = own_addresses();
     parameters.relay.own_names = own_names();
     parameters
+}
+
+/// Errors: there is no thread to be had.
+pub(crate) fn on_alert(config: &Config) -> io::Result<OnAlert> {
+    let names = config.parameters().relay.upstreams.into_iter().map(|upstream| upstream.name);
+    OnAlert::start(config.on_alert(), names.collect())
 }
 
 /// Errors: there are no threads to be had.

@@ -144,7 +144,12 @@ impl Story {
             match cause {
                 Cause::Origin => self.answered(forward, *at, scene),
                 Cause::Failed(_) => self.failed(forward, *evidence, *at, scene),
-                Cause::Refused | Cause::Local | Cause::Held | Cause::Joined | Cause::Withheld => {}
+                Cause::Refused
+                | Cause::Local
+                | Cause::Held
+                | Cause::Dormant
+                | Cause::Joined
+                | Cause::Withheld => {}
             }
         }
     }

@@ -25,7 +25,7 @@ pub use datagram::congestion::Window;
 pub use datagram::endpoint::{Endpoint, Seed};
 pub use datagram::outbox::Transmit;
 pub use datagram::retransmission::Schedule;
-pub use datagram::round_trip::RoundTrip;
+pub use datagram::round_trip::{RoundTrip, Timing};
 pub use event::{Counters, Event, Gate, Received, Refused};
 pub use parameters::{
     DuplicatesParameters, EndpointParameters, Estimator, Nstart, RtoParameters, TransmissionParameters,

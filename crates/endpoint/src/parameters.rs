@@ -12,6 +12,20 @@ pub(crate) fn scaled(duration: Duration, factor: f64) -> Duration {
     Duration::from_nanos((nanos * factor + 0.5) as u64)
 }
 
+/// 1 + b + b² + … up to bⁿ⁻¹; from n = 30 on it grows no more.
+pub(crate) fn powers_below(base: f32, n: u32) -> f64 {
+    if base == 2.0 {
+        return power_of_two_less_one(n);
+    }
+    let base = f64::from(base);
+    (0..n.min(30)).fold(0.0, |sum, _| sum * base + 1.0)
+}
+
+/// bⁿ; from n = 30 on it grows no more.
+pub(crate) fn power(base: f32, n: u32) -> f64 {
+    (0..n.min(30)).fold(1.0, |power, _| power * f64::from(base))
+}
+
 /// 2ⁿ − 1; from n = 30 on it grows no more.
 pub(crate) fn power_of_two_less_one(n: u32) -> f64 {
     f64::from((1u32 << n.min(30)) - 1)
@@ -87,6 +101,35 @@ pub enum Estimator {
     Fixed,
     /// A high quantile of the last exact samples times a factor.
     P95,
+    /// The quantile of the last exact samples that a given share of further ones exceeds.
+    Budget,
+    /// Smoothed mean and deviation (RFC 6298).
+    Rfc6298,
+    /// The same as Linux has it.
+    Linux,
+    /// CoCoA, with a strong and a weak estimate (draft-ietf-core-cocoa-03).
+    Cocoa,
+    /// CoCoA without the weak one.
+    CocoaStrong,
+    /// The last peak, which decays slowly.
+    PeakHopper,
+    /// The probe timeout of QUIC (RFC 9002).
+    Pto,
+}
+
+impl Estimator {
+    /// Each of them.
+    pub const ALL: [Self; 9] = [
+        Self::Fixed,
+        Self::P95,
+        Self::Budget,
+        Self::Rfc6298,
+        Self::Linux,
+        Self::Cocoa,
+        Self::CocoaStrong,
+        Self::PeakHopper,
+        Self::Pto,
+    ];
 }
 
 /// Parameters of a learned timeout.
@@ -96,12 +139,16 @@ pub struct RtoParameters {
     pub estimator: Estimator,
     /// How many samples count.
     pub window: usize,
-    /// Which quantile of them, nearest rank.
+    /// Which quantile of them, nearest rank; for `P95`.
     pub quantile: f64,
-    /// What the quantile is multiplied with.
+    /// What the quantile is multiplied with; for `P95`.
     pub factor: f64,
-    /// The largest first timeout; never below the quantile itself.
+    /// The largest first timeout of `P95`; never below the quantile itself.
     pub cap: Duration,
+    /// The share of exchanges that may be sent again needlessly; for `Budget`.
+    pub spurious_budget: f64,
+    /// Whether a timeout that ran out is doubled for the exchanges to come, too.
+    pub carry: bool,
     /// The smallest first timeout.
     pub floor: Duration,
 }
@@ -119,6 +166,8 @@ impl Default for RtoParameters {
             quantile: 0.95,
             factor: 2.5,
             cap: Duration::from_secs(10),
+            spurious_budget: 0.05,
+            carry: true,
             floor: Duration::from_millis(200),
         }
     }

@@ -36,6 +36,21 @@ pub enum Alert {
         /// The quantile of the round-trip times.
         quantile: Duration,
     },
+    /// An origin is down: two exchanges with it have failed, and nothing was heard of it for `max_wait`.
+    /// Most requests to it are answered 5.03 at once, and one at a time is the probe.
+    OriginDown {
+        /// Whose settings hold.
+        upstream: UpstreamId,
+        /// The origin.
+        origin: SocketAddr,
+    },
+    /// It was heard again.
+    OriginBack {
+        /// Whose settings hold.
+        upstream: UpstreamId,
+        /// The origin.
+        origin: SocketAddr,
+    },
     /// A request went round: its Hop-Limit was used up and our identifier is among those it passed
     /// (RFC 8768 §4).
     Loop {
@@ -51,6 +66,8 @@ impl Alert {
             Self::RetriesRose { .. } => "retries rose",
             Self::RetriesCalmed { .. } => "retries calmed",
             Self::TimeoutOverCap { .. } => "timeout over its cap",
+            Self::OriginDown { .. } => "origin down",
+            Self::OriginBack { .. } => "origin back",
             Self::Loop { .. } => "loop",
         }
     }

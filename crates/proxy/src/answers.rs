@@ -99,6 +99,11 @@ impl Proxy {
         {
             self.lookups.distrust(origin.ip(), now);
         }
+        if failure == Failure::TimedOut
+            && let Phase::Sent(_, exchange) = fetch.phase
+        {
+            self.upstreams.missed_in(exchange, now);
+        }
         let known = self.wind_up(id, &fetch, None, now);
         let known = known.max(evidence(failure, None));
         self.answer_failure(&fetch, failure, known, now);
@@ -173,7 +178,7 @@ impl Proxy {
     }
 
     /// Answers the request of a fetch that is over, and equal ones that wait for the same answer.
-    fn settle_fetch(
+    pub(crate) fn settle_fetch(
         &mut self,
         fetch: &Fetch,
         content: &Content<'_>,

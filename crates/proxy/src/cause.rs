@@ -15,6 +15,8 @@ pub enum Cause {
     Local,
     /// What the origin said before: not to come back yet (RFC 8516 §4, RFC 7252 §5.9.3.4).
     Held,
+    /// The origin is down, and another request is the probe.
+    Dormant,
     /// The answer to an equal request of the same client.
     Joined,
     /// The origin's response is more than an unverified address may get (RFC 7252 §11.3).
@@ -30,6 +32,7 @@ impl Cause {
             Self::Failed(failure) => failure.name(),
             Self::Local => "local",
             Self::Held => "held",
+            Self::Dormant => "dormant",
             Self::Joined => "joined",
             Self::Withheld => "withheld",
         }

@@ -14,8 +14,10 @@
 mod address;
 mod alternatives;
 mod answers;
+mod apart;
 mod arrival;
 mod budget;
+mod dormant;
 mod drafts;
 mod drain;
 mod guards;

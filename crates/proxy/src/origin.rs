@@ -8,6 +8,7 @@ use coapway_relay::UpstreamId;
 use coapway_time::Instant;
 
 use crate::budget::Budget;
+use crate::dormant::Silence;
 use crate::input::SocketRole;
 use crate::order::{Order, Queued};
 use crate::parameters::UpstreamParameters;
@@ -30,6 +31,7 @@ pub(crate) struct Origin {
     pub(crate) responses: ResponseTimes,
     pub(crate) budget: Budget,
     pub(crate) shift: Shift,
+    pub(crate) silence: Silence,
     /// Whether the learned timeout is over its cap, and that was told.
     pub(crate) is_over_cap: bool,
     pub(crate) queue: FairQueue<Queued>,
@@ -63,6 +65,7 @@ impl Origin {
             responses: ResponseTimes::default(),
             budget: Budget::new(&parameters.retry, now),
             shift: Shift::default(),
+            silence: Silence::default(),
             is_over_cap: false,
             queue: FairQueue::new(hasher.clone()),
             port: 0,

@@ -30,6 +30,8 @@ pub(crate) struct Origins {
     /// Origins in the order in which they may be forgotten, if they stayed idle.
     idle: VecDeque<(Instant, u32)>,
     most: usize,
+    /// Those with exchanges that failed since they were heard.
+    pub(crate) silent: usize,
     /// For the queues of origins.
     hasher: RandomState,
 }
@@ -43,6 +45,7 @@ impl Origins {
             last: None,
             idle: VecDeque::new(),
             most,
+            silent: 0,
             hasher,
         }
     }
@@ -75,6 +78,7 @@ impl Origins {
     fn forget(&mut self, index: u32) {
         let Some(origin) = self.places.get_mut(index as usize).and_then(Option::take) else { return };
         self.last = None;
+        self.silent -= usize::from(origin.silence.has_begun());
         self.by_address.remove(&AddressKey(origin.address, origin.upstream.0));
         self.free.push(index);
     }

@@ -37,6 +37,8 @@ pub struct UpstreamParameters {
     pub queue: usize,
     /// Local ports used towards the origin, one after the other.
     pub source_ports: u32,
+    /// Whether an origin that is down gets one request at a time.
+    pub dormant: bool,
     /// The learned timeout.
     pub rto: RtoParameters,
     /// PROBING_RATE in bytes a second, for what is no Confirmable request; `None` lifts it.
@@ -98,6 +100,7 @@ impl Default for UpstreamParameters {
             nstart: Nstart::Auto { max: 1024 },
             queue: 4096,
             source_ports: 64,
+            dormant: true,
             rto: RtoParameters::default(),
             probing_rate: Some(1.0),
             token: TokenPolicy::Fresh,

@@ -61,6 +61,11 @@ impl<T> FairQueue<T> {
         None
     }
 
+    /// The first item of each client.
+    pub(crate) fn first_of_each(&self) -> impl Iterator<Item = &T> {
+        self.turns.iter().filter_map(|client| self.lanes.get(client)?.front())
+    }
+
     /// Puts an item back to where [`FairQueue::pop`] took it from.
     pub(crate) fn put_back(&mut self, client: SocketAddr, item: T) {
         let lane = self.lanes.entry(client).or_default();

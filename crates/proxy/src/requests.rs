@@ -265,6 +265,9 @@ impl Proxy {
     }
 
     fn send(&mut self, fetch: FetchId, origin: SocketAddr, content: &Content<'_>, now: Instant) {
+        if self.upstreams.some_are_silent() && self.spare(fetch, origin, now) {
+            return;
+        }
         let Some(known) = self.relay.fetch(fetch) else { return };
         let (upstream, request, confirmable) = (known.upstream, known.request, known.confirmable);
         let is_reissue = !known.earlier.is_empty();

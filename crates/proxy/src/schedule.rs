@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coapway_endpoint::{Schedule, TransmissionParameters};
+use coapway_endpoint::{Schedule, Timing, TransmissionParameters};
 
 use crate::order::Order;
 use crate::parameters::UpstreamParameters;
@@ -31,17 +31,21 @@ pub(crate) fn schedule(
     parameters: &UpstreamParameters,
     derived: &Derived,
     order: &Order,
-    timeout: Duration,
+    timing: Timing,
     learned: Duration,
 ) -> Schedule {
     let transmission = &parameters.transmission;
     let max_retransmit = parameters.max_retransmit(order.idempotent);
     let guarded = max_retransmit < transmission.max_retransmit;
     Schedule {
-        timeout: if guarded { timeout.max(UpstreamParameters::NON_IDEMPOTENT_TIMEOUT) } else { timeout },
-        random_factor: transmission.ack_random_factor,
+        timeout: match guarded {
+            true => timing.timeout.max(UpstreamParameters::NON_IDEMPOTENT_TIMEOUT),
+            false => timing.timeout,
+        },
+        random_factor: timing.random_factor.unwrap_or(transmission.ack_random_factor),
         jitter: transmission.retry_jitter,
         max_retransmit,
+        back_off: timing.back_off,
         span: derived.span,
         stretch: Duration::ZERO,
         last_copy_before: order.deadline - learned,

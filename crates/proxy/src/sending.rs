@@ -8,6 +8,7 @@ use coapway_message::{Content, ExchangeId, Failure};
 use coapway_relay::{FetchId, UpstreamId};
 use coapway_time::Instant;
 
+use crate::dormant::Turn;
 use crate::input::SocketRole;
 use crate::order::{Order, Queued};
 use crate::origin::ORIGIN_LIFETIME;
@@ -125,6 +126,12 @@ impl Upstreams {
             if origin.queue.is_empty() || !origin.window.is_open() || origin.is_starved {
                 return;
             }
+            let probe = match origin.turn(now) {
+                Turn::Any => None,
+                Turn::Probe(fetch) => Some(fetch),
+                Turn::None(Some(until)) => return self.retry_at(index, until),
+                Turn::None(None) => return,
+            };
             let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
             let (address, last) = (origin.address, origin.round_trip.last());
             let window = (origin.window.size(), origin.window.outstanding());
@@ -132,6 +139,9 @@ impl Upstreams {
             let mut until: Option<Instant> = None;
             let permits = &mut origin.permits;
             let next = origin.queue.pop(|queued| {
+                if probe.is_some_and(|probe| probe != queued.fetch) {
+                    return false;
+                }
                 match permits.hindrance(&queued.order, parameters, window, last, has_room, now) {
                     None => true,
                     Some(Hindrance::Places) => false,
@@ -185,9 +195,9 @@ impl Upstreams {
         if left <= needed && left < order.patience {
             return Attempt::TooLate;
         }
-        let timeout = origin.round_trip.timeout(left, now);
+        let timing = origin.round_trip.timeout(left, origin.window.outstanding(), now);
         let derived = self.derived.get(origin.upstream.0 as usize).unwrap_or(&self.derived[0]);
-        let schedule = schedule(parameters, derived, order, timeout, last.unwrap_or_default());
+        let schedule = schedule(parameters, derived, order, timing, last.unwrap_or_default());
         let endpoint = &mut self.endpoint;
         let mut send = |peer: Peer| {
             let token = match parameters.token {
@@ -205,6 +215,7 @@ impl Upstreams {
         else {
             return self.starve(index, now);
         };
+        origin.silence.sent(now);
         origin.window.start();
         origin.permits.take_place(order.client);
         origin.exchanges += 1;
@@ -222,7 +233,7 @@ impl Upstreams {
         if !order.confirmable {
             let bytes = self.endpoint.trace(exchange).map_or(0, |trace| trace.bytes);
             origin.permits.probing.sent(parameters.probing_rate, bytes, now);
-            self.timers.insert(now + timeout, Deadline::Release(exchange));
+            self.timers.insert(now + timing.timeout, Deadline::Release(exchange));
         }
         let slot = exchange.slot as usize;
         if self.outstanding.len() <= slot {

@@ -6,8 +6,9 @@ use coapway_time::Instant;
 
 /// The share of requests that needed help is taken from so many before any alarm.
 const LEARNING: u32 = 200;
-/// A stationary path raises a false alarm once in e^15 requests.
-const THRESHOLD: f64 = 15.0;
+/// Were the usual share known, a stationary path would raise a false alarm once in e^20 requests. It is
+/// estimated: where it is large, 15 would be reached once in a million.
+const THRESHOLD: f64 = 20.0;
 /// An alarm ends after so many requests and so long at the old share.
 const CALM_REQUESTS: u32 = 100;
 const CALM_TIME: Duration = Duration::from_secs(60);
@@ -20,7 +21,7 @@ const USUAL: f64 = 0.0005;
 ///
 /// State:   the usual share p₀ (0.01 at least, frozen while alarmed), the recent share, the sum S.
 /// Formula: S = max(0, S + ln(p₁/p₀)) for a request that needed help, else S + ln((1 − p₁)/(1 − p₀)),
-///          with p₁ = max(3 p₀, p₀ + 0.1); alarm at S ≥ 15.
+///          with p₁ = max(3 p₀, p₀ + 0.1); alarm at S ≥ 20.
 /// Fails:   losses in bursts count as so many independent ones.
 /// Source:  R-USR-22.
 #[derive(Clone, Copy, Debug)]
@@ -142,6 +143,29 @@ mod tests {
         for seed in 0..20 {
             let mut random = fastrand::Rng::with_seed(seed);
             assert_eq!(run(&mut Shift::default(), &mut random, 0, 20_000, 0.36), [], "seed {seed}");
+        }
+    }
+
+    /// Ten and more days of a request a second, at the default threshold.
+    #[test]
+    fn a_million_requests_over_a_steady_path_raise_no_alarm() {
+        for share in [0.0, 0.02, 0.1, 0.36] {
+            let alarmed = (0..20_u64).filter(|seed| {
+                let mut random = fastrand::Rng::with_seed(1000 + seed);
+                !run(&mut Shift::default(), &mut random, 0, 1_000_000, share).is_empty()
+            });
+            assert!(alarmed.count() <= 1, "a share of {share}: 19 of 20 seeds are to stay calm");
+        }
+    }
+
+    #[test]
+    fn one_request_in_three_that_needs_help_is_told_within_150() {
+        for seed in 0..200 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut shift = Shift::default();
+            run(&mut shift, &mut random, 0, 1000, 0.0);
+            let alarms = run(&mut shift, &mut random, 1000, 150, 0.36);
+            assert!(matches!(alarms.first(), Some((_, Change::Raised { .. }))), "seed {seed}: {alarms:?}");
         }
     }
 }

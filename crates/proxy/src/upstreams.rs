@@ -79,11 +79,18 @@ struct Arrival {
     copies: u32,
     confirmable: bool,
     sample: Option<Duration>,
+    /// What is acknowledged now, after a retransmission: since when it was sent.
+    ambiguous: Option<Instant>,
 }
 
 impl Arrival {
-    fn of(trace: &Trace, sample: Option<Duration>) -> Self {
-        Self { copies: trace.copies.len() as u32, confirmable: trace.confirmable, sample }
+    fn of(trace: &Trace, sample: Option<Duration>, now: Instant) -> Self {
+        let copies = trace.copies.len() as u32;
+        let ambiguous = match &trace.copies[..] {
+            [first, _, ..] if trace.first_ack == Some(now) => Some(first.sent),
+            _ => None,
+        };
+        Self { copies, confirmable: trace.confirmable, sample, ambiguous }
     }
 }
 
@@ -150,6 +157,9 @@ impl Upstreams {
             if let Some(origin) = self.origins.get_mut(index) {
                 origin.reconfigure(&parameters);
             }
+            if !parameters.dormant {
+                self.break_silence(index, false);
+            }
             self.pump(index, now);
         }
     }
@@ -205,7 +215,10 @@ impl Upstreams {
         now: Instant,
     ) -> Option<(FetchId, ExchangeId, Content<'d>)> {
         match self.endpoint.handle_datagram(peer, bytes, now, || Gate::TakeUnverified) {
-            Received::Nothing => None,
+            Received::Nothing => {
+                self.heard_from(peer.remote);
+                None
+            }
             Received::Request { exchange, .. } => {
                 // Call-home is not there yet: nobody sends requests to these ports.
                 let refusal = Content::bare(coapway_message::Code::NOT_FOUND);
@@ -218,7 +231,7 @@ impl Upstreams {
                     let sample =
                         trace.first_ack.filter(|&at| at == now).and_then(|_| trace.exact_round_trip());
                     let time = trace.copies.first().map(|first| now.since(first.sent));
-                    let arrival = Arrival::of(trace, sample);
+                    let arrival = Arrival::of(trace, sample, now);
                     self.arrived(outstanding, arrival, now);
                     if let (Some(origin), Some(time)) = (self.origins.get_mut(outstanding.origin), time) {
                         origin.responses.saw(time);
@@ -270,7 +283,7 @@ impl Upstreams {
             Event::Acknowledged { exchange, round_trip } => {
                 let Some(outstanding) = self.known(exchange) else { return };
                 if let Some(trace) = self.endpoint.trace(exchange) {
-                    let arrival = Arrival::of(trace, round_trip);
+                    let arrival = Arrival::of(trace, round_trip, now);
                     self.arrived(outstanding, arrival, now);
                 }
                 self.release(exchange, now);
@@ -298,6 +311,10 @@ impl Upstreams {
             Event::Exhausted { exchange, .. } => {
                 let Some(outstanding) = self.known(exchange) else { return };
                 self.saw(outstanding.origin, true, now);
+                let began = self.endpoint.trace(exchange).and_then(|trace| Some(trace.copies.first()?.sent));
+                if let (Some(origin), Some(began)) = (self.origins.get_mut(outstanding.origin), began) {
+                    origin.round_trip.failed(began, now);
+                }
                 // No Acknowledgement is expected any more: its place is for others (RFC 7252 §4.7).
                 self.release(exchange, now);
                 let Some(origin) = self.origins.get(outstanding.origin).map(|origin| origin.address) else {
@@ -312,11 +329,15 @@ impl Upstreams {
                 {
                     origin.window.arrived(now);
                     origin.permits.probing.heard();
+                    self.heard(outstanding.origin);
                 }
                 if let Some(origin) = self.origins.get_mut(outstanding.origin)
                     && failure == Failure::Unreachable
                 {
                     origin.permits.probing.refused();
+                }
+                if matches!(failure, Failure::Unreachable | Failure::TimedOut) {
+                    self.missed(outstanding.origin, &trace, now);
                 }
                 let trace = Some(trace);
                 self.progress.push_back(Progress::Failed { fetch: outstanding.fetch, failure, trace });
@@ -329,7 +350,7 @@ impl Upstreams {
         }
     }
 
-    fn known(&self, exchange: ExchangeId) -> Option<Outstanding> {
+    pub(crate) fn known(&self, exchange: ExchangeId) -> Option<Outstanding> {
         self.outstanding
             .get(exchange.slot as usize)
             .copied()
@@ -339,12 +360,15 @@ impl Upstreams {
 
     /// The origin acknowledged or answered.
     fn arrived(&mut self, outstanding: Outstanding, arrival: Arrival, now: Instant) {
+        self.heard(outstanding.origin);
         let Some(origin) = self.origins.get_mut(outstanding.origin) else { return };
         origin.window.arrived(now);
         origin.permits.probing.heard();
-        let Arrival { copies, confirmable, sample } = arrival;
+        let Arrival { copies, confirmable, sample, ambiguous } = arrival;
         if let Some(sample) = sample {
             origin.round_trip.sample(sample, now);
+        } else if let Some(first) = ambiguous {
+            origin.round_trip.ambiguous(now.since(first), copies - 1, now);
         }
         if !outstanding.in_window {
             return;
@@ -446,6 +470,8 @@ impl Upstreams {
             assert_eq!(origin.permits.places(), in_window, "so do the places of clients");
             assert_eq!(origin.exchanges, exchanges, "each exchange is counted once");
         }
+        let silent = self.origins.iter().filter(|(_, origin)| origin.silence.has_begun());
+        assert_eq!(silent.count(), self.origins.silent, "each origin that failed is counted");
         let transfers = self.origins.iter().map(|(_, origin)| origin.transfers);
         assert_eq!(transfers.sum::<usize>(), self.transfers, "each transfer is counted");
         assert_eq!(self.endpoint.outstanding(), self.outstanding.iter().flatten().count());

@@ -245,6 +245,30 @@ impl Value for LogLevel {
     }
 }
 
+/// What is run for each alert: a program and its arguments, or nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AlertCommand(pub(crate) Vec<String>);
+
+impl Value for AlertCommand {
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        if raw.as_text() == Some("off") {
+            return Ok(Self::default());
+        }
+        let words = raw.as_texts().ok_or_else(|| Wrong::new("not an array of strings"))?;
+        match words.first() {
+            None => Ok(Self::default()),
+            Some(program) if program.starts_with('/') => {
+                Ok(Self(words.into_iter().map(str::to_owned).collect()))
+            }
+            Some(program) => Err(Wrong::new(format!("{program:?} is no absolute path"))),
+        }
+    }
+
+    fn show(&self) -> String {
+        if self.0.is_empty() { "off".to_owned() } else { format!("{:?}", self.0) }
+    }
+}
+
 /// The keys outside of any table.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
@@ -253,6 +277,7 @@ pub(crate) struct Process {
     pub(crate) identifier: Identifier,
     pub(crate) insert_hop_limit: HopLimit,
     pub(crate) drain_timeout: Duration,
+    pub(crate) on_alert: AlertCommand,
 }
 
 impl Default for Process {
@@ -265,6 +290,7 @@ impl Default for Process {
             identifier,
             insert_hop_limit: HopLimit::default(),
             drain_timeout,
+            on_alert: AlertCommand::default(),
         }
     }
 }
@@ -310,6 +336,15 @@ impl Table for Process {
             doc: "How long running requests may take once the process is asked to stop; it ends earlier when \
                   all are answered. What is not is then told so: 5.03 if it never left, else 5.04.",
             why: "in less than 100ms no path answers; no request is kept longer than an hour",
+        },
+        Key {
+            name: "on_alert",
+            field: Field::Value("an array: an absolute path and its arguments; \"off\"", |t| &mut t.on_alert),
+            doc: "A command that is run for each alert (retries rose or calmed, a learned timeout over its cap, \
+                  a loop). It finds one JSON object on its standard input, and COAPWAY_ALERT, \
+                  COAPWAY_UPSTREAM, COAPWAY_ORIGIN and COAPWAY_CLIENT in its environment. One runs at a time, \
+                  for 30 s at most, ten begin in a minute; what is left out is counted and told to the next.",
+            why: "no shell and no search path stands between: what runs is what is written",
         },
     ];
 }

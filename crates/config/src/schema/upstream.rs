@@ -6,12 +6,26 @@ use coapway_endpoint::Estimator;
 use coapway_proxy::{PostGuard, TokenPolicy, UpstreamParameters};
 
 use super::downstream::{ACK_TIMEOUT, ACK_TIMEOUT_WHY, JITTER_WHY, MAX_RETRANSMIT_WHY, RANDOM_FACTOR_WHY};
+use super::profile::{self, Profile};
 use super::window::{self, MOST_OUTSTANDING, WindowKeys};
 use crate::error::Wrong;
 use crate::raw::Raw;
 use crate::section::{Field, Key, Table, Value, choose};
 
-const ESTIMATORS: [(&str, Estimator); 2] = [("fixed", Estimator::Fixed), ("p95", Estimator::P95)];
+const ESTIMATORS: [(&str, Estimator); 9] = [
+    ("fixed", Estimator::Fixed),
+    ("p95", Estimator::P95),
+    ("budget", Estimator::Budget),
+    ("rfc6298", Estimator::Rfc6298),
+    ("linux", Estimator::Linux),
+    ("cocoa", Estimator::Cocoa),
+    ("cocoa_strong", Estimator::CocoaStrong),
+    ("peakhopper", Estimator::PeakHopper),
+    ("pto", Estimator::Pto),
+];
+
+const ESTIMATORS_ALLOWED: &str = "\"fixed\", \"p95\", \"budget\", \"rfc6298\", \"linux\", \"cocoa\", \"cocoa_strong\", \
+                                  \"peakhopper\" or \"pto\"";
 
 impl Value for Estimator {
     fn read(raw: &Raw) -> Result<Self, Wrong> {
@@ -19,11 +33,13 @@ impl Value for Estimator {
     }
 
     fn show(&self) -> String {
-        match self {
-            Self::Fixed => "fixed".to_owned(),
-            Self::P95 => "p95".to_owned(),
-        }
+        name(*self).to_owned()
     }
+}
+
+/// How an estimator is written.
+pub(crate) fn name(estimator: Estimator) -> &'static str {
+    ESTIMATORS.iter().find(|(_, known)| *known == estimator).map_or("", |(name, _)| name)
 }
 
 const TOKENS: [(&str, TokenPolicy); 2] = [("fresh", TokenPolicy::Fresh), ("preserve", TokenPolicy::Preserve)];
@@ -57,6 +73,7 @@ impl Value for PostGuard {
 /// How origins are spoken to.
 #[derive(Clone, Debug)]
 pub(crate) struct Upstream {
+    pub(crate) profile: Option<Profile>,
     parameters: UpstreamParameters,
     pub(crate) window: WindowKeys,
 }
@@ -71,7 +88,7 @@ impl Upstream {
 impl Default for Upstream {
     fn default() -> Self {
         let parameters = UpstreamParameters::default();
-        Self { parameters, window: parameters.nstart.into() }
+        Self { profile: None, parameters, window: parameters.nstart.into() }
     }
 }
 
@@ -79,6 +96,17 @@ impl Table for Upstream {
     const DOC: &'static str = "Towards origins. What is set here holds for every origin; a table in \
                                `[[upstreams]]` may repeat any of these keys for its own.";
     const KEYS: &'static [Key<Self>] = &[
+        Key {
+            name: "profile",
+            field: Field::Value(profile::ALLOWED, |t| &mut t.profile),
+            doc: "A named set of values; keys that are written for the same origins go before it, wherever they \
+                  are written, and `coapway check --dump` shows what it sets. `\"rfc7252\"`: its parameters, \
+                  fixed timeouts without memory, one exchange at a time, nothing issued anew. `\"lan\"`: timeouts \
+                  down to 20ms and up to 8192 exchanges at a time. `\"lpwan\"`: 10s, two further copies, one \
+                  exchange at a time, 247s for an answer. `\"interop\"`: the defaults, from one port, without what \
+                  an origin may not expect.",
+            why: "",
+        },
         Key {
             name: "ack_timeout",
             field: Field::Duration(ACK_TIMEOUT.0, ACK_TIMEOUT.1, |t| {
@@ -154,28 +182,39 @@ impl Table for Upstream {
             why: "256 ports carry 67 000 requests/s, and each is a socket",
         },
         Key {
+            name: "dormant",
+            field: Field::Value("true or false", |t| &mut t.parameters.dormant),
+            doc: "Whether an origin that is down is left alone: once two exchanges have failed and nothing was \
+                  heard of it for `max_wait`, one request at a time is the probe, at growing intervals of up to \
+                  60s, and all others get 5.03 at once with the time to the next probe. Anything heard ends it.",
+            why: "",
+        },
+        Key {
             name: "rto.estimator",
-            field: Field::Value("\"fixed\" or \"p95\"", |t| &mut t.parameters.rto.estimator),
-            doc: "How the first wait is learned: `\"p95\"` is a quantile of exact round-trip times times a \
-                  factor, `\"fixed\"` is always ACK_TIMEOUT.",
+            field: Field::Value(ESTIMATORS_ALLOWED, |t| &mut t.parameters.rto.estimator),
+            doc: "How the first wait is learned from exact round-trip times. `\"p95\"`: a quantile of them times a \
+                  factor. `\"budget\"`: the quantile that leaves a given share of needless copies. `\"rfc6298\"`, \
+                  `\"linux\"`, `\"peakhopper\"` and `\"pto\"` (QUIC): a mean and its deviation, or the last peak. \
+                  `\"cocoa\"` also takes what comes after one or two retransmissions, `\"cocoa_strong\"` does not. \
+                  `\"fixed\"`: always ACK_TIMEOUT. All but `\"p95\"` are held to 60s, CoCoA to 32s.",
             why: "",
         },
         Key {
             name: "rto.window",
             field: Field::Count(5, 1000, |t| &mut t.parameters.rto.window),
-            doc: "How many samples count.",
+            doc: "How many samples count; for `\"p95\"` and `\"budget\"`.",
             why: "fewer than 5 samples make no quantile; more than 1000 forget too slowly",
         },
         Key {
             name: "rto.quantile",
             field: Field::Number(0.5, 1.0, |t| &mut t.parameters.rto.quantile),
-            doc: "Which quantile of them, nearest rank.",
+            doc: "Which quantile of them, nearest rank; for `\"p95\"`.",
             why: "below the median most answers would be late; 1.0 is the slowest sample",
         },
         Key {
             name: "rto.factor",
             field: Field::Number(1.0, 10.0, |t| &mut t.parameters.rto.factor),
-            doc: "What the quantile is multiplied with.",
+            doc: "What the quantile is multiplied with; for `\"p95\"`.",
             why: "below 1.0 copies leave before answers that are on time",
         },
         Key {
@@ -183,7 +222,8 @@ impl Table for Upstream {
             field: Field::Duration(Duration::from_secs(1), Duration::from_secs(60), |t| {
                 &mut t.parameters.rto.cap
             }),
-            doc: "The largest first wait; doubling goes past it, and it never lies below the quantile itself.",
+            doc: "The largest first wait of `\"p95\"`; doubling goes past it, and it never lies below the quantile \
+                  itself.",
             why: "no wait is capped below 1s; above 60s no copy is left in time (RFC 8961 §4)",
         },
         Key {
@@ -191,8 +231,23 @@ impl Table for Upstream {
             field: Field::Duration(Duration::from_millis(10), Duration::from_secs(60), |t| {
                 &mut t.parameters.rto.floor
             }),
-            doc: "The smallest first wait; at most `rto.cap`.",
+            doc: "The smallest first wait that is learned; at most `rto.cap`.",
             why: "below 10ms the scheduling of hosts is mistaken for loss",
+        },
+        Key {
+            name: "rto.spurious_budget",
+            field: Field::Number(0.005, 0.3, |t| &mut t.parameters.rto.spurious_budget),
+            doc: "The share of exchanges that `\"budget\"` may send again although nothing was lost: less waits \
+                  longer for what is lost. What is slower than the timeout gives no exact sample, so that the \
+                  share is somewhat exceeded.",
+            why: "below 0.005 there are not samples enough; above 0.3 the copies are a load of their own",
+        },
+        Key {
+            name: "rto.carry",
+            field: Field::Value("true or false", |t| &mut t.parameters.rto.carry),
+            doc: "Whether a wait that ran out is doubled for the exchanges to come, until there is an exact \
+                  sample (RFC 8961 §4). CoCoA never does.",
+            why: "",
         },
         Key {
             name: "probing_rate",

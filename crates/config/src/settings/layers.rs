@@ -37,6 +37,7 @@ impl Settings {
                 errors.push(error);
             }
         }
+        settings.apply_profile();
         if !layers.listen.is_empty() {
             let written = layers.listen.iter().map(|uri| word("--listen", uri)).collect();
             settings.listen_on(written, errors);
@@ -64,6 +65,7 @@ impl Settings {
                 None => {}
             }
         }
+        settings.upstreams.iter_mut().for_each(NamedUpstream::apply_profile);
         if complete {
             settings.check_routes(errors);
         }
@@ -94,6 +96,7 @@ impl Settings {
                 source: entry.source.clone(),
                 origin: Section::new("upstreams"),
                 upstream: self.upstream.renamed("upstreams"),
+                own: Vec::new(),
                 has_own_schedule: false,
             };
             for Assignment { key, value } in &entry.assignments {
@@ -152,6 +155,7 @@ impl Settings {
             source: written.source.clone(),
             origin: Section::new("upstreams.reverse"),
             upstream: self.upstream.clone(),
+            own: Vec::new(),
             has_own_schedule: false,
         };
         named.origin.values.name = Some(Name("reverse".to_owned()));

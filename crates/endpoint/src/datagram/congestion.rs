@@ -74,6 +74,16 @@ impl Window {
         self.outstanding = self.outstanding.saturating_sub(1);
     }
 
+    /// Begins anew with one exchange at a time, as for an origin that nothing is known of.
+    pub const fn restart(&mut self) {
+        (self.size, self.was_cut) = (1.0, false);
+    }
+
+    /// When anything came from the origin last.
+    pub const fn last_arrival(&self) -> Option<Instant> {
+        self.last_arrival
+    }
+
     /// Anything came from the origin.
     pub const fn arrived(&mut self, now: Instant) {
         self.last_arrival = Some(now);
@@ -98,7 +108,8 @@ impl Window {
         if matches!(self.nstart, Nstart::Fixed(_)) {
             return;
         }
-        let silent = self.last_arrival.is_none_or(|arrival| arrival < loss.sent);
+        // What leaves at the moment of an arrival leaves because of it, or after it was read.
+        let silent = self.last_arrival.is_none_or(|arrival| arrival <= loss.sent);
         let considered = (2.0 * self.size).clamp(20.0, 128.0) as u32;
         let mask = u128::MAX >> (128 - considered);
         let mostly_lost = (self.needed_copies & mask).count_ones() * 2 > considered;

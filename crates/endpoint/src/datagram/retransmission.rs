@@ -6,7 +6,7 @@ use coapway_message::ExchangeId;
 use coapway_time::{Instant, TimerId};
 
 use super::duplicates::EntryId;
-use crate::parameters::{TransmissionParameters, power_of_two_less_one, scaled};
+use crate::parameters::{TransmissionParameters, power, powers_below, scaled};
 use crate::trace::Trace;
 
 /// When the copies of one Confirmable message may leave.
@@ -20,6 +20,8 @@ pub struct Schedule {
     pub jitter: f64,
     /// MAX_RETRANSMIT.
     pub max_retransmit: u32,
+    /// Each wait is this many times the one before: 2.
+    pub back_off: f32,
     /// No copy leaves later than this after the first.
     pub span: Duration,
     /// The last copy leaves at this offset at the earliest; zero for plain doubling.
@@ -41,6 +43,7 @@ impl Schedule {
             random_factor: parameters.ack_random_factor,
             jitter: parameters.retry_jitter,
             max_retransmit: parameters.max_retransmit,
+            back_off: 2.0,
             span: parameters.max_transmit_span(),
             stretch: Duration::ZERO,
             last_copy_before: deadline,
@@ -66,14 +69,14 @@ impl Schedule {
 
     /// Draws the first wait: from `timeout` to `timeout` · F / (1 + j), so that with all further
     /// jitter the last copy still leaves within MAX_TRANSMIT_SPAN. j is at most F − 1.
-    pub(super) fn first_wait(&self, random: &mut fastrand::Rng) -> Duration {
+    pub fn first_wait(&self, random: &mut fastrand::Rng) -> Duration {
         let jitter = self.jitter.min(self.random_factor - 1.0).max(0.0);
         let spread = (self.random_factor / (1.0 + jitter) - 1.0).max(0.0);
         scaled(self.timeout, 1.0 + spread * random.f64())
     }
 
     /// The wait after copy `copies` (1 for the first), where the first wait was drawn as `first`.
-    pub(super) fn wait(&self, first: Duration, copies: u32, random: &mut fastrand::Rng) -> Duration {
+    pub fn wait(&self, first: Duration, copies: u32, random: &mut fastrand::Rng) -> Duration {
         let plain = self.offset(first, copies).saturating_sub(self.offset(first, copies - 1));
         if copies == 1 {
             return plain;
@@ -87,24 +90,24 @@ impl Schedule {
         self.span.max(scaled(self.stretch, 1.0 + self.jitter))
     }
 
-    /// When retransmission `k` leaves without jitter: T₀·(2ᵏ − 1), the last one not before
+    /// When retransmission `k` leaves without jitter: T₀·(1 + b + … bᵏ⁻¹), which is T₀·(2ᵏ − 1) for
+    /// doubling, the last one not before
     /// `stretch` and the one before it halfway on a logarithmic scale.
     fn offset(&self, first: Duration, k: u32) -> Duration {
-        let doubling = |k: u32| scaled(first, power_of_two_less_one(k));
+        let plain = |k: u32| scaled(first, powers_below(self.back_off, k));
         let last = self.max_retransmit;
         if self.stretch.is_zero() || last < 2 || k + 1 < last || k < 2 {
-            return doubling(k);
+            return plain(k);
         }
-        let end = doubling(last).max(self.stretch);
+        let end = plain(last).max(self.stretch);
         if k == last {
             return end;
         }
         if k > last {
-            return end
-                + (end - self.offset(first, last - 1)).max(scaled(first, power_of_two_less_one(last) + 1.0));
+            return end + (end - self.offset(first, last - 1)).max(scaled(first, power(self.back_off, last)));
         }
-        let before = doubling(k - 1);
-        doubling(k).max(Duration::from_secs_f64((before.as_secs_f64() * end.as_secs_f64()).sqrt()))
+        let before = plain(k - 1);
+        plain(k).max(Duration::from_secs_f64((before.as_secs_f64() * end.as_secs_f64()).sqrt()))
     }
 }
 
@@ -203,6 +206,19 @@ mod tests {
             assert_eq!(first, Duration::from_secs(2));
             let second = schedule.wait(first, 2, &mut random);
             assert!((4.0..=4.2001).contains(&second.as_secs_f64()), "{second:?}");
+        }
+    }
+
+    #[test]
+    fn waits_grow_by_the_factor_of_the_schedule() {
+        let mut random = fastrand::Rng::with_seed(7);
+        for (back_off, expected) in [(1.5, [1.0, 1.5, 2.25, 3.375]), (3.0, [1.0, 3.0, 9.0, 27.0])] {
+            let schedule = Schedule { back_off, jitter: 0.0, ..schedule(4, 0) };
+            let waits = [1, 2, 3, 4].map(|k| schedule.wait(Duration::from_secs(1), k, &mut random));
+            assert_eq!(waits.map(|wait| wait.as_secs_f64()), expected);
+            let stretched = Schedule { stretch: Duration::from_secs(40), ..schedule };
+            let gaps = [1, 2, 3, 4, 5].map(|k| stretched.wait(Duration::from_secs(1), k, &mut random));
+            assert!(gaps.is_sorted() && gaps[..4].iter().sum::<Duration>() >= stretched.stretch, "{gaps:?}");
         }
     }
 

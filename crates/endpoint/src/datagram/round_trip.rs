@@ -1,6 +1,13 @@
 //! The learned timeout towards one origin.
 
+mod budget;
+mod cocoa;
 mod estimate;
+mod linux;
+mod p95;
+mod peakhopper;
+mod pto;
+mod rfc6298;
 mod samples;
 
 use std::time::Duration;
@@ -11,17 +18,37 @@ use self::estimate::Estimate;
 use self::samples::Samples;
 use crate::parameters::{RtoParameters, scaled};
 
-/// A held timeout is not doubled past this (RFC 6298 §2.5).
-const LONGEST_HELD: Duration = Duration::from_secs(60);
+/// A held timeout is not doubled past this, and no estimate but `p95` goes past it (RFC 6298 §2.5,
+/// RFC 8961 §4: a maximum is 60 s or more).
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// The first timeout of an exchange, and how its waits go on from there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timing {
+    /// The shortest first wait.
+    pub timeout: Duration,
+    /// The longest first wait as a multiple of it, where the estimator says so itself.
+    pub random_factor: Option<f64>,
+    /// Each wait is this many times the one before.
+    pub back_off: f32,
+}
+
+impl Timing {
+    /// As RFC 7252 §4.2 has it: doubling, and ACK_RANDOM_FACTOR.
+    const fn doubling(timeout: Duration) -> Self {
+        Self { timeout, random_factor: None, back_off: 2.0 }
+    }
+}
 
 /// Round-trip times of one origin and the timeout they give.
 ///
 /// Samples: exact ones only, of exchanges with one copy (Karn; R-USR-17): the last `window` of them,
-///          for 15 minutes (R-USR-20).
+///          for 15 minutes (R-USR-20). CoCoA alone looks at ambiguous ones, too.
 /// Base:    what the configured estimator makes of them.
 /// Back-off: a timeout that ran out is doubled and held for the exchanges to come, until an exact
 ///          sample comes or the origin was left alone for as long as a sample counts. It leaves room
-///          for three copies in the wait it is asked for.
+///          for three copies in the wait it is asked for. Not for CoCoA, which does not define it, and
+///          not where `carry` is off; any Acknowledgement ends it for `pto`.
 #[derive(Clone, Debug)]
 pub struct RoundTrip {
     parameters: RtoParameters,
@@ -29,66 +56,94 @@ pub struct RoundTrip {
     samples: Samples,
     estimate: Estimate,
     /// What the estimate gives, and whether that is above the cap.
-    base: Duration,
+    base: Timing,
     is_above_cap: bool,
     held: Option<Duration>,
     /// When a timeout was asked for last.
     asked: Instant,
+    /// Left alone for longer than this, in microseconds, what is held or estimated changes.
+    rest: u64,
 }
 
 impl RoundTrip {
     /// Without samples the timeout is `initial`, which is ACK_TIMEOUT.
     pub fn new(parameters: RtoParameters, initial: Duration) -> Self {
-        Self {
+        let mut round_trip = Self {
             parameters,
             initial,
             samples: Samples::default(),
             estimate: Estimate::new(parameters.estimator),
-            base: initial,
+            base: Timing::doubling(initial),
             is_above_cap: false,
             held: None,
             asked: Instant::ZERO,
-        }
+            rest: 0,
+        };
+        round_trip.derive();
+        round_trip
     }
 
     /// Takes over changed parameters and keeps the samples.
     pub fn set_parameters(&mut self, parameters: RtoParameters, initial: Duration) {
         (self.parameters, self.initial) = (parameters, initial);
-        if !self.estimate.is(parameters.estimator) {
+        if self.estimate.estimator() != parameters.estimator {
             self.estimate = Estimate::new(parameters.estimator);
-            if !self.samples.is_empty() {
-                self.estimate.learn(&self.samples);
+            for (at, sample) in self.samples.iter() {
+                self.estimate.learn(sample, initial, at);
             }
+        }
+        if !self.carries() {
+            self.held = None;
         }
         self.derive();
     }
 
-    /// To be called when samples or parameters have changed.
-    fn derive(&mut self) {
-        self.base = self.estimate.timeout(&self.samples, &self.parameters, self.initial);
-        // What is above the cap itself gives a timeout that is not below it.
-        self.is_above_cap =
-            self.base >= self.parameters.cap && self.estimate.exceeds_cap(&self.samples, &self.parameters);
+    /// Whether a timeout that ran out counts for the exchanges to come.
+    const fn carries(&self) -> bool {
+        self.parameters.carry && self.estimate.carries()
     }
 
-    /// The first timeout of an exchange that starts now and may last `wait`.
-    pub fn timeout(&mut self, wait: Duration, now: Instant) -> Duration {
+    /// To be called when samples or parameters have changed.
+    fn derive(&mut self) {
+        self.base = self.estimate.timing(&self.samples, &self.parameters, self.initial);
+        // What is above the cap itself gives a timeout that is not below it.
+        self.is_above_cap = self.base.timeout >= self.parameters.cap
+            && self.estimate.exceeds_cap(&self.samples, &self.parameters);
+        self.rest = self.estimate.rest().unwrap_or(RtoParameters::SAMPLE_AGE).as_micros() as u64;
+    }
+
+    /// The first timeout of an exchange that starts now and may last `wait`, beside `outstanding`
+    /// others.
+    pub fn timeout(&mut self, wait: Duration, outstanding: u32, now: Instant) -> Timing {
         if self.samples.forget(RtoParameters::SAMPLE_AGE, now) {
             if self.samples.is_empty() {
                 self.estimate.forget();
             }
             self.derive();
         }
+        if now.as_micros().saturating_sub(self.asked.as_micros()) > self.rest {
+            self.was_left_alone(now);
+        }
+        self.asked = now;
+        match &self.estimate {
+            Estimate::Cocoa(cocoa) => cocoa.beside(outstanding, self.base),
+            _ => Timing { timeout: self.in_force(wait), ..self.base },
+        }
+    }
+
+    #[cold]
+    fn was_left_alone(&mut self, now: Instant) {
         if now.since(self.asked) > RtoParameters::SAMPLE_AGE {
             self.held = None;
         }
-        self.asked = now;
-        self.in_force(wait)
+        if self.estimate.age(self.asked, now) {
+            self.derive();
+        }
     }
 
     /// The first timeout that an exchange would have which may last `wait`; nothing changes by asking.
     pub fn in_force(&self, wait: Duration) -> Duration {
-        let base = self.base;
+        let base = self.base.timeout;
         match self.held {
             // Copies at 0, T and 3 T: the third leaves at two thirds of the wait at the latest.
             Some(held) => base.max(held.min(scaled(wait, 2.0 / 9.0))),
@@ -137,218 +192,59 @@ impl RoundTrip {
     pub fn sample(&mut self, sample: Duration, now: Instant) {
         self.held = None;
         self.samples.push(sample, self.parameters.window, now);
-        self.estimate.learn(&self.samples);
+        self.estimate.learn(sample, self.initial, now);
         self.derive();
+    }
+
+    /// An Acknowledgement after one or more retransmissions: nobody knows of which copy. `since_first`
+    /// is the time from the first.
+    pub fn ambiguous(&mut self, since_first: Duration, retransmissions: u32, now: Instant) {
+        if self.estimate.any_acknowledgement_ends_back_off() {
+            self.held = None;
+        }
+        if self.estimate.learn_ambiguous(since_first, retransmissions, self.initial, now) {
+            self.derive();
+        }
     }
 
     /// A wait of `used` ran out. The doubled value is held for the exchanges to come, once for
     /// losses in parallel: only if the timeout in force is neither below `used` nor already twice it
     /// (Unbound's rule).
     pub fn timed_out(&mut self, used: Duration) {
-        let current = self.held.unwrap_or(self.base);
+        if !self.carries() {
+            return;
+        }
+        let current = self.held.unwrap_or(self.base.timeout);
         if current >= used / 2 && current <= used * 2 {
-            self.held = Some((used * 2).max(current).min(LONGEST_HELD));
+            self.held = Some((used * 2).max(current).min(LONGEST));
         }
     }
+
+    /// An exchange that began at `began` is over without an Acknowledgement, the wait after its last
+    /// copy included.
+    pub fn failed(&mut self, began: Instant, now: Instant) {
+        if self.estimate.restarts(began, now) {
+            self.samples.clear();
+            self.estimate.forget();
+            self.derive();
+        }
+    }
+}
+
+/// A duration in nanoseconds, for formulas.
+fn nanos(duration: Duration) -> f64 {
+    duration.as_secs() as f64 * 1e9 + f64::from(duration.subsec_nanos())
+}
+
+/// The other way round, to the nanosecond.
+fn duration(nanos: f64) -> Duration {
+    Duration::from_nanos((nanos + 0.5) as u64)
+}
+
+/// What an estimate gives, in its bounds.
+fn bounded(timeout: Duration, parameters: &RtoParameters) -> Duration {
+    timeout.min(LONGEST).max(parameters.floor)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::parameters::Estimator;
-
-    const WAIT: Duration = Duration::from_secs(93);
-
-    fn round_trip() -> RoundTrip {
-        RoundTrip::new(RtoParameters::default(), Duration::from_secs(2))
-    }
-
-    fn fed(samples: impl IntoIterator<Item = u64>) -> RoundTrip {
-        let mut round_trip = round_trip();
-        for sample in samples {
-            round_trip.sample(Duration::from_millis(sample), Instant::ZERO);
-        }
-        round_trip
-    }
-
-    #[test]
-    fn takes_the_nearest_rank() {
-        for (count, rank) in [(1, 1), (20, 19), (40, 38), (50, 48)] {
-            assert_eq!(fed(1..=count).quantile(), Some(Duration::from_millis(rank)), "{count}");
-        }
-    }
-
-    #[test]
-    fn follows_the_requirement_s_examples() {
-        assert_eq!(round_trip().timeout(WAIT, Instant::ZERO), Duration::from_secs(2));
-        let mut spread = fed((1..=50).map(|n| n * 100));
-        assert_eq!(spread.quantile(), Some(Duration::from_millis(4800)));
-        assert_eq!(spread.timeout(WAIT, Instant::ZERO), Duration::from_secs(10));
-        assert_eq!(fed([50; 50]).timeout(WAIT, Instant::ZERO), Duration::from_millis(200));
-    }
-
-    #[test]
-    fn the_cap_never_lies_under_what_was_measured() {
-        assert!(fed([12_000; 50]).timeout(WAIT, Instant::ZERO) > Duration::from_secs(12));
-    }
-
-    #[test]
-    fn old_samples_expire() {
-        let mut round_trip = fed([100; 50]);
-        let later = Instant::ZERO + Duration::from_secs(901);
-        assert_eq!(round_trip.timeout(WAIT, later), Duration::from_secs(2));
-        assert!(round_trip.is_empty());
-    }
-
-    #[test]
-    fn a_back_off_is_held_until_an_exact_sample() {
-        let mut round_trip = fed([100; 50]);
-        let first = round_trip.timeout(WAIT, Instant::ZERO);
-        round_trip.timed_out(first);
-        assert_eq!(round_trip.timeout(WAIT, Instant::ZERO), first * 2);
-        round_trip.sample(Duration::from_millis(100), Instant::ZERO);
-        assert_eq!(round_trip.timeout(WAIT, Instant::ZERO), first);
-    }
-
-    #[test]
-    fn parallel_losses_double_once() {
-        let mut round_trip = fed([100; 50]);
-        let first = round_trip.timeout(WAIT, Instant::ZERO);
-        for _ in 0..10 {
-            round_trip.timed_out(first);
-        }
-        assert_eq!(round_trip.timeout(WAIT, Instant::ZERO), first * 2);
-    }
-
-    #[test]
-    fn only_a_wait_like_the_one_in_force_is_doubled() {
-        for (used, held) in
-            [(900, 2000), (1100, 2200), (2000, 4000), (4000, 8000), (4100, 2000), (60_000, 2000)]
-        {
-            let mut round_trip = round_trip();
-            round_trip.timed_out(Duration::from_millis(used));
-            assert_eq!(round_trip.timeout(WAIT, Instant::ZERO), Duration::from_millis(held), "{used} ms");
-        }
-        let mut longest = RoundTrip::new(RtoParameters::default(), Duration::from_secs(50));
-        longest.timed_out(Duration::from_secs(50));
-        assert_eq!(longest.timeout(10 * WAIT, Instant::ZERO), LONGEST_HELD);
-    }
-
-    #[test]
-    fn what_was_measured_can_be_asked_for() {
-        let measured = fed([70, 50, 60]);
-        let millis = |time: Option<Duration>| time.map(|time| time.as_millis());
-        assert_eq!((millis(measured.minimum()), millis(measured.last())), (Some(50), Some(60)));
-        assert_eq!((measured.len(), measured.is_empty(), measured.exact_samples()), (3, false, 3));
-        let nothing = round_trip();
-        assert_eq!((nothing.minimum(), nothing.last(), nothing.quantile()), (None, None, None));
-        assert_eq!((nothing.len(), nothing.is_empty(), nothing.exact_samples()), (0, true, 0));
-    }
-
-    #[test]
-    fn a_held_back_off_leaves_room_for_three_copies() {
-        let mut round_trip = fed([1000; 50]);
-        let mut used = round_trip.timeout(WAIT, Instant::ZERO);
-        for _ in 0..8 {
-            round_trip.timed_out(used);
-            used = used.max(round_trip.timeout(WAIT, Instant::ZERO));
-        }
-        let timeout = round_trip.timeout(Duration::from_secs(30), Instant::ZERO);
-        assert!(timeout * 3 * 3 / 2 <= Duration::from_secs(31), "{timeout:?}");
-    }
-
-    #[test]
-    fn a_held_back_off_ends_when_the_origin_was_left_alone() {
-        let mut round_trip = round_trip();
-        let start = Duration::from_secs(2);
-        round_trip.timed_out(round_trip.clone().timeout(WAIT, Instant::ZERO));
-        let busy = Instant::ZERO + Duration::from_secs(900);
-        assert_eq!(round_trip.timeout(WAIT, busy), start * 2);
-        assert_eq!(round_trip.timeout(WAIT, busy + Duration::from_secs(901)), start);
-    }
-
-    #[test]
-    fn an_alert_is_due_when_the_path_is_slower_than_the_cap() {
-        assert!(!round_trip().cap_is_exceeded());
-        assert!(!fed([10_000; 50]).cap_is_exceeded());
-        assert!(fed([10_001; 50]).cap_is_exceeded());
-        let mut fixed = fed([12_000; 50]);
-        let parameters = RtoParameters { estimator: Estimator::Fixed, ..RtoParameters::default() };
-        fixed.set_parameters(parameters, Duration::from_secs(2));
-        assert!(!fixed.cap_is_exceeded(), "nothing is capped");
-        assert_eq!(fixed.timeout(WAIT, Instant::ZERO), Duration::from_secs(2));
-    }
-
-    #[test]
-    fn a_constant_path_beyond_the_cap_is_learned_and_no_longer_sent_twice() {
-        // 12 s of round trip and a wait of 60 s: nothing is exact until the timeout has grown past it.
-        let (path, wait) = (Duration::from_secs(12), Duration::from_secs(60));
-        let mut round_trip = round_trip();
-        let mut clean = 0;
-        for exchange in 0..10u32 {
-            let now = Instant::ZERO + exchange * Duration::from_secs(20);
-            let timeout = round_trip.timeout(wait, now);
-            if timeout > path {
-                round_trip.sample(path, now + path);
-                clean += 1;
-                continue;
-            }
-            let mut used = timeout;
-            let mut elapsed = used;
-            while elapsed < path {
-                round_trip.timed_out(used);
-                used *= 2;
-                elapsed += used;
-            }
-        }
-        assert!(clean >= 7, "{clean} of 10");
-        assert!(round_trip.timeout(wait, Instant::ZERO + Duration::from_secs(200)) > path);
-        assert!(round_trip.cap_is_exceeded());
-    }
-
-    #[test]
-    fn ambiguous_exchanges_neither_shrink_nor_stretch_what_was_learned() {
-        // 30 exact samples of 50 ms, then exchanges whose second copy is answered after 5 ms.
-        let mut round_trip = fed([50; 30]);
-        for _ in 0..30 {
-            let used = round_trip.timeout(Duration::from_secs(30), Instant::ZERO);
-            assert!(used >= RtoParameters::default().floor);
-            round_trip.timed_out(used);
-            assert_eq!(round_trip.quantile(), Some(Duration::from_millis(50)));
-            assert_eq!(round_trip.exact_samples(), 30);
-        }
-        let held = round_trip.timeout(Duration::from_secs(30), Instant::ZERO);
-        assert!(held <= Duration::from_secs(7), "{held:?} leaves no room for three copies");
-        round_trip.sample(Duration::from_millis(50), Instant::ZERO);
-        assert_eq!(round_trip.timeout(WAIT, Instant::ZERO), Duration::from_millis(200));
-    }
-
-    #[test]
-    fn each_origin_has_the_timeout_of_its_own_path() {
-        // 20 ms with 10 % loss beside 1.5 s without.
-        let mut random = fastrand::Rng::with_seed(7);
-        let (mut near, mut far) = (round_trip(), round_trip());
-        let mut needless = 0;
-        for exchange in 0..100u32 {
-            let now = Instant::ZERO + exchange * Duration::from_millis(500);
-            let used = near.timeout(WAIT, now);
-            if exchange >= 20 {
-                assert!(used >= Duration::from_millis(200) && used < Duration::from_secs(2), "{used:?}");
-            }
-            if random.f64() < 0.1 {
-                near.timed_out(used);
-            } else {
-                near.sample(Duration::from_millis(20), now);
-            }
-            let path = Duration::from_millis(1400 + random.u64(..200));
-            needless += u32::from(far.timeout(WAIT, now) < path);
-            far.sample(path, now);
-        }
-        assert!(needless < 3, "{needless} needless copies");
-        let later = Instant::ZERO + Duration::from_secs(50 + 901);
-        assert_eq!(
-            (near.timeout(WAIT, later), far.timeout(WAIT, later)),
-            (Duration::from_secs(2), Duration::from_secs(2))
-        );
-    }
-}
+mod tests;

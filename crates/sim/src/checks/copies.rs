@@ -204,12 +204,13 @@ fn check_spacing(message: &Message, spacing: Spacing, now: Instant, bytes: &[u8]
     Ok(())
 }
 
-/// Each wait is at least twice the one before, jitter and lateness of that aside.
+/// Each wait is at least so many times the one before, jitter and lateness of that aside.
 fn check_back_off(message: &Message, spacing: Spacing, now: Instant, bytes: &[u8]) -> Result<(), String> {
     // What repeats of a client draw has no schedule.
     let [.., before, last] = message.copies[..] else { return Ok(()) };
     let (wait, earlier) = (now.since(last), last.since(before));
-    if spacing.most != usize::MAX && wait.mul_f64(1.15) + Duration::from_millis(110) < earlier * 2 {
+    let grown = earlier.mul_f64(spacing.growth);
+    if spacing.most != usize::MAX && wait.mul_f64(1.15) + Duration::from_millis(110) < grown {
         let copy = message.copies.len() + 1;
         return Err(format!(
             "copy {copy} of {} after {wait:?}, the wait before was {earlier:?}",

@@ -62,7 +62,7 @@ pub struct Rules {
 }
 
 /// How copies of one message may leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spacing {
     /// No closer than this to the one before.
     pub closest: Duration,
@@ -70,6 +70,8 @@ pub struct Spacing {
     pub span: Duration,
     /// No more than this, the first included.
     pub most: usize,
+    /// Each wait is at least this many times the one before.
+    pub growth: f64,
 }
 
 impl Rules {
@@ -83,11 +85,14 @@ impl Rules {
         let span = span.max().unwrap_or_default().max(Duration::from_secs(45));
         let most =
             |of: fn(&UpstreamParameters) -> u32| upstreams.iter().map(of).max().unwrap_or_default() as usize;
-        let upstream = Spacing { closest, span, most: 1 + most(|upstream| upstream.max_retransmit(true)) };
+        let growth = upstreams.iter().map(growth).fold(2.0, f64::min);
+        let most_copies = 1 + most(|upstream| upstream.max_retransmit(true));
+        let upstream = Spacing { closest, span, most: most_copies, growth };
         let guarded = Spacing {
             closest: closest.max(UpstreamParameters::NON_IDEMPOTENT_TIMEOUT),
             most: 1 + most(|upstream| upstream.max_retransmit_non_idempotent),
             span,
+            growth,
         };
         let named = parameters.relay.upstreams.iter().zip(upstreams);
         let deduplicating = named
@@ -105,6 +110,7 @@ impl Rules {
                 span: downstream.max_wait.min(Duration::from_secs(45)),
                 // Repeats of the client draw further copies.
                 most: usize::MAX,
+                growth: 2.0,
             },
             upstream,
             guarded,
@@ -136,6 +142,27 @@ const fn nstart(nstart: Nstart) -> u32 {
 fn closest(upstream: &UpstreamParameters) -> Duration {
     match upstream.rto.estimator {
         Estimator::Fixed => upstream.transmission.ack_timeout,
-        Estimator::P95 => upstream.transmission.ack_timeout.min(upstream.rto.floor),
+        Estimator::P95
+        | Estimator::Budget
+        | Estimator::Rfc6298
+        | Estimator::Linux
+        | Estimator::Cocoa
+        | Estimator::CocoaStrong
+        | Estimator::PeakHopper
+        | Estimator::Pto => upstream.transmission.ack_timeout.min(upstream.rto.floor),
+    }
+}
+
+/// How waits grow at the least: those of CoCoA by half, when they are long.
+fn growth(upstream: &UpstreamParameters) -> f64 {
+    match upstream.rto.estimator {
+        Estimator::Cocoa | Estimator::CocoaStrong => 1.5,
+        Estimator::Fixed
+        | Estimator::P95
+        | Estimator::Budget
+        | Estimator::Rfc6298
+        | Estimator::Linux
+        | Estimator::PeakHopper
+        | Estimator::Pto => 2.0,
     }
 }

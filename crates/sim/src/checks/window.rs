@@ -23,6 +23,7 @@ use crate::sockets::LISTENER;
 pub(super) struct UpstreamWindow {
     nstart: usize,
     closest: Duration,
+    growth: f64,
     one_window: bool,
     stalled_until: Instant,
     open: BTreeMap<(SocketAddr, bool), BTreeSet<usize>>,
@@ -33,6 +34,7 @@ impl UpstreamWindow {
         Self {
             nstart: rules.upstream_nstart,
             closest: rules.upstream.closest,
+            growth: rules.upstream.growth,
             one_window: rules.one_window,
             stalled_until: Instant::ZERO,
             open: BTreeMap::new(),
@@ -86,9 +88,12 @@ impl UpstreamWindow {
 
     /// All that was to leave in this step has left, and all events were told.
     pub(super) fn exceeded(&mut self, exchanges: &Exchanges, now: Instant) -> Result<(), String> {
-        let (nstart, closest, stalled) = (self.nstart, self.closest, self.stalled_until);
+        let (nstart, closest, growth) = (self.nstart, self.closest, self.growth);
+        let stalled = self.stalled_until;
         for ((origin, _), open) in self.open.iter_mut().filter(|(_, open)| open.len() > nstart) {
-            open.retain(|&number| now < wait_is_over(&exchanges.get(number).copies, closest, stalled));
+            open.retain(|&number| {
+                now < wait_is_over(&exchanges.get(number).copies, closest, growth, stalled)
+            });
             if open.len() > nstart {
                 return Err(format!("{} exchanges with {origin} where {nstart} are allowed", open.len()));
             }
@@ -97,11 +102,11 @@ impl UpstreamWindow {
     }
 }
 
-/// The soonest that the wait after the last copy can be over: a wait is twice the one before, jitter aside,
-/// unless the process stood still and lengthened that.
-fn wait_is_over(copies: &[Instant], closest: Duration, stalled: Instant) -> Instant {
+/// The soonest that the wait after the last copy can be over: a wait is so many times the one before, jitter
+/// aside, unless the process stood still and lengthened that.
+fn wait_is_over(copies: &[Instant], closest: Duration, growth: f64, stalled: Instant) -> Instant {
     match copies {
-        [.., before, last] if *before > stalled => *last + last.since(*before).mul_f64(2.0 / 1.15),
+        [.., before, last] if *before > stalled => *last + last.since(*before).mul_f64(growth / 1.15),
         [.., last] => *last + closest,
         [] => Instant::ZERO,
     }

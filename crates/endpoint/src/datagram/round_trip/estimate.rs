@@ -1,12 +1,20 @@
-//! How exact samples become a first timeout: one kind of estimate after the other.
+//! How samples become a first timeout: one kind of estimate beside the other.
 //!
-//! What all of them share stands around them, in [`RoundTrip`](super::RoundTrip): only exact samples
-//! come here (Karn), old ones expire, and a back-off is carried from exchange to exchange.
+//! What all of them share stands around them, in [`RoundTrip`](super::RoundTrip): exact samples, their
+//! age, and a back-off that is carried from exchange to exchange.
 
 use std::time::Duration;
 
+use coapway_time::Instant;
+
+use super::cocoa::Cocoa;
+use super::linux::Linux;
+use super::peakhopper::PeakHopper;
+use super::pto::Pto;
+use super::rfc6298::Rfc6298;
 use super::samples::Samples;
-use crate::parameters::{Estimator, RtoParameters, scaled};
+use super::{Timing, bounded, budget, p95};
+use crate::parameters::{Estimator, RtoParameters};
 
 /// What an estimate knows beside the samples.
 #[derive(Clone, Debug)]
@@ -17,73 +25,165 @@ pub(super) enum Estimate {
     /// Formula: `initial`.
     /// Bounds:  none; `floor` and `cap` are for what is learned.
     /// Ageing:  none.
-    /// Fails:   where the round-trip time is longer, each exchange is sent again, for ever.
+    /// Fails:   where the round-trip time is longer and no back-off is carried, each exchange is sent
+    ///          again, for ever; where it is carried, each that follows an exact sample.
     Fixed,
-    /// A high quantile of the samples times a factor.
-    ///
-    /// State:   none beside the samples.
-    /// Formula: clamp(quantile · factor, floor, cap), nearest rank; `initial` while there is no sample.
-    /// Bounds:  the cap never lies under 1.1 times the quantile itself (R-USR-18).
-    /// Ageing:  with its samples.
-    /// Fails:   fed by clean exchanges only, the quantile is truncated at its own timeout.
     P95,
+    Budget,
+    Rfc6298(Rfc6298),
+    Linux(Linux),
+    Cocoa(Cocoa),
+    PeakHopper(PeakHopper),
+    Pto(Pto),
 }
 
 impl Estimate {
-    pub(super) const fn new(estimator: Estimator) -> Self {
+    pub(super) fn new(estimator: Estimator) -> Self {
         match estimator {
             Estimator::Fixed => Self::Fixed,
             Estimator::P95 => Self::P95,
+            Estimator::Budget => Self::Budget,
+            Estimator::Rfc6298 => Self::Rfc6298(Rfc6298::default()),
+            Estimator::Linux => Self::Linux(Linux::default()),
+            Estimator::Cocoa => Self::Cocoa(Cocoa::new(true)),
+            Estimator::CocoaStrong => Self::Cocoa(Cocoa::new(false)),
+            Estimator::PeakHopper => Self::PeakHopper(PeakHopper::default()),
+            Estimator::Pto => Self::Pto(Pto::default()),
         }
     }
 
-    /// Whether it is the one that was asked for.
-    pub(super) const fn is(&self, estimator: Estimator) -> bool {
-        matches!((self, estimator), (Self::Fixed, Estimator::Fixed) | (Self::P95, Estimator::P95))
-    }
-
-    /// Takes in an exact sample, which is the newest of `samples`.
-    pub(super) const fn learn(&mut self, _samples: &Samples) {
+    /// Which one it is.
+    pub(super) const fn estimator(&self) -> Estimator {
         match self {
-            Self::Fixed | Self::P95 => {}
+            Self::Fixed => Estimator::Fixed,
+            Self::P95 => Estimator::P95,
+            Self::Budget => Estimator::Budget,
+            Self::Rfc6298(_) => Estimator::Rfc6298,
+            Self::Linux(_) => Estimator::Linux,
+            Self::Cocoa(cocoa) if cocoa.takes_weak() => Estimator::Cocoa,
+            Self::Cocoa(_) => Estimator::CocoaStrong,
+            Self::PeakHopper(_) => Estimator::PeakHopper,
+            Self::Pto(_) => Estimator::Pto,
         }
     }
 
-    /// Forgets everything: the last sample has expired.
-    pub(super) const fn forget(&mut self) {
+    /// Whether a timeout that ran out counts for the exchanges to come (RFC 6298 §5.5 to §5.7). CoCoA
+    /// backs off within an exchange only.
+    pub(super) const fn carries(&self) -> bool {
+        !matches!(self, Self::Cocoa(_))
+    }
+
+    /// Whether an Acknowledgement of whichever copy ends a back-off (RFC 9002 §6.2.1).
+    pub(super) const fn any_acknowledgement_ends_back_off(&self) -> bool {
+        matches!(self, Self::Pto(_))
+    }
+
+    /// Takes in an exact sample.
+    pub(super) fn learn(&mut self, sample: Duration, initial: Duration, now: Instant) {
         match self {
-            Self::Fixed | Self::P95 => {}
+            Self::Fixed | Self::P95 | Self::Budget => {}
+            Self::Rfc6298(estimate) => estimate.learn(sample),
+            Self::Linux(estimate) => estimate.learn(sample),
+            Self::Cocoa(estimate) => estimate.learn_strong(sample, initial, now),
+            Self::PeakHopper(estimate) => estimate.learn(sample),
+            Self::Pto(estimate) => estimate.learn(sample, now),
+        }
+    }
+
+    /// Takes in an Acknowledgement after retransmissions. Says whether the estimate is another one.
+    pub(super) fn learn_ambiguous(
+        &mut self,
+        since_first: Duration,
+        retransmissions: u32,
+        initial: Duration,
+        now: Instant,
+    ) -> bool {
+        match self {
+            Self::Cocoa(estimate) => estimate.learn_weak(since_first, retransmissions, initial, now),
+            Self::Pto(estimate) => {
+                estimate.heard(now);
+                false
+            }
+            Self::Fixed
+            | Self::P95
+            | Self::Budget
+            | Self::Rfc6298(_)
+            | Self::Linux(_)
+            | Self::PeakHopper(_) => false,
+        }
+    }
+
+    /// Whether an exchange that was all in vain says that nothing learned holds any more.
+    pub(super) fn restarts(&self, began: Instant, now: Instant) -> bool {
+        match self {
+            Self::Pto(estimate) => estimate.restarts(began, now),
+            Self::Fixed
+            | Self::P95
+            | Self::Budget
+            | Self::Rfc6298(_)
+            | Self::Linux(_)
+            | Self::Cocoa(_)
+            | Self::PeakHopper(_) => false,
+        }
+    }
+
+    /// Forgets everything: the last sample has expired. CoCoA ages by itself.
+    pub(super) fn forget(&mut self) {
+        match self {
+            Self::Fixed | Self::P95 | Self::Budget | Self::Cocoa(_) => {}
+            Self::Rfc6298(estimate) => *estimate = Rfc6298::default(),
+            Self::Linux(estimate) => *estimate = Linux::default(),
+            Self::PeakHopper(estimate) => *estimate = PeakHopper::default(),
+            Self::Pto(estimate) => estimate.forget(),
+        }
+    }
+
+    /// After how long without use the estimate ages; `None` for those that age with their samples.
+    pub(super) fn rest(&self) -> Option<Duration> {
+        match self {
+            Self::Cocoa(estimate) => Some(estimate.rest()),
+            Self::Fixed
+            | Self::P95
+            | Self::Budget
+            | Self::Rfc6298(_)
+            | Self::Linux(_)
+            | Self::PeakHopper(_)
+            | Self::Pto(_) => None,
+        }
+    }
+
+    /// Nobody has asked since `asked`. Says whether the estimate is another one.
+    pub(super) fn age(&mut self, asked: Instant, now: Instant) -> bool {
+        match self {
+            Self::Cocoa(estimate) => estimate.age(asked, now),
+            Self::Fixed
+            | Self::P95
+            | Self::Budget
+            | Self::Rfc6298(_)
+            | Self::Linux(_)
+            | Self::PeakHopper(_)
+            | Self::Pto(_) => false,
         }
     }
 
     /// The first timeout of an exchange, without a back-off that is carried.
-    pub(super) fn timeout(
-        &self,
-        samples: &Samples,
-        parameters: &RtoParameters,
-        initial: Duration,
-    ) -> Duration {
-        let RtoParameters { quantile, factor, cap, floor, .. } = *parameters;
-        match (self, samples.quantile(quantile)) {
-            (Self::Fixed, _) | (Self::P95, None) => initial,
-            (Self::P95, Some(quantile)) => {
-                let wanted = scaled(quantile, factor);
-                if wanted <= cap {
-                    wanted.max(floor)
-                } else {
-                    wanted.min(cap.max(scaled(quantile, 1.1))).max(floor)
-                }
-            }
-        }
+    pub(super) fn timing(&self, samples: &Samples, parameters: &RtoParameters, initial: Duration) -> Timing {
+        let learned = match self {
+            Self::P95 => p95::timeout(samples, parameters),
+            Self::Fixed => None,
+            Self::Budget => return budget::timing(samples, parameters, initial),
+            Self::Cocoa(estimate) => return estimate.timing(parameters, initial),
+            Self::Rfc6298(estimate) => estimate.timeout().map(|timeout| bounded(timeout, parameters)),
+            Self::Linux(estimate) => estimate.timeout().map(|timeout| bounded(timeout, parameters)),
+            Self::PeakHopper(estimate) => estimate.timeout().map(|timeout| bounded(timeout, parameters)),
+            Self::Pto(estimate) => estimate.timeout().map(|timeout| bounded(timeout, parameters)),
+        };
+        Timing::doubling(learned.unwrap_or(initial))
     }
 
-    /// Whether the samples ask for more than `cap`.
+    /// Whether the samples ask for more than `cap`, which is for `p95` only.
     pub(super) fn exceeds_cap(&self, samples: &Samples, parameters: &RtoParameters) -> bool {
-        match self {
-            Self::Fixed => false,
-            Self::P95 => {
-                samples.quantile(parameters.quantile).is_some_and(|quantile| quantile > parameters.cap)
-            }
-        }
+        matches!(self, Self::P95)
+            && samples.quantile(parameters.quantile).is_some_and(|quantile| quantile > parameters.cap)
     }
 }

@@ -68,6 +68,22 @@ impl Samples {
         self.sorted.get(rank.max(1) - 1).copied().map(duration)
     }
 
+    /// The one that so many, it included, are not above; 1 for the smallest.
+    pub(super) fn ranked(&self, rank: usize) -> Option<Duration> {
+        self.sorted.get(rank.checked_sub(1)?).copied().map(duration)
+    }
+
+    /// When each came, oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Instant, Duration)> {
+        self.arrived.iter().map(|&(at, sample)| (at, duration(sample)))
+    }
+
+    /// Forgets all of them.
+    pub(super) fn clear(&mut self) {
+        self.arrived.clear();
+        self.sorted.clear();
+    }
+
     /// The smallest.
     pub(super) fn minimum(&self) -> Option<Duration> {
         self.sorted.first().copied().map(duration)

@@ -63,7 +63,11 @@ fn upstream(random: &mut fastrand::Rng) -> UpstreamParameters {
     UpstreamParameters {
         nstart: choice(random, &nstarts, Nstart::Fixed(1)),
         rto: RtoParameters {
-            estimator: if random.bool() { Estimator::P95 } else { Estimator::Fixed },
+            estimator: if random.bool() {
+                Estimator::P95
+            } else {
+                choice(random, &Estimator::ALL, Estimator::Fixed)
+            },
             ..RtoParameters::default()
         },
         queue: if one_in(random, 4) { 2 } else { 4096 },

@@ -1,0 +1,106 @@
+//! `budget`: so late that no more than the given share of copies leaves needlessly.
+//!
+//! State:   none beside the samples.
+//! Formula: with 8 samples or more max(x(k), last), where x(k) is the k-th smallest of the w in the
+//!          window and k = ⌈(1 − ε)(w + 1)⌉, w at the most: a further sample of the same kind is above
+//!          x(k) with probability 1 − k/(w + 1), which is ε or less while k is not cut. With fewer,
+//!          RFC 6298 over those there are; `initial` without any. The first wait is drawn up to 1.25
+//!          times as long.
+//! Bounds:  `floor` and 60 s.
+//! Ageing:  with its samples. A back-off is carried until an exact sample.
+//! Fails:   fed by clean exchanges only, what is slower than the timeout is never seen, and more copies
+//!          than the share leave needlessly: two to three times as many. On a path whose times scatter
+//!          much it waits longer than a fixed timer, each of whose copies is another chance.
+
+use std::time::Duration;
+
+use super::rfc6298::Rfc6298;
+use super::samples::Samples;
+use super::{Timing, bounded};
+use crate::parameters::RtoParameters;
+
+/// So many samples make a quantile.
+const ENOUGH: usize = 8;
+/// The longest first wait as a multiple of the shortest.
+const SPREAD: f64 = 1.25;
+
+pub(super) fn timing(samples: &Samples, parameters: &RtoParameters, initial: Duration) -> Timing {
+    if samples.is_empty() {
+        return Timing::doubling(initial);
+    }
+    let timeout = if samples.len() < ENOUGH {
+        from_few(samples)
+    } else {
+        let rank = rank(samples.len(), parameters.spurious_budget);
+        samples.ranked(rank).max(samples.last()).unwrap_or(initial)
+    };
+    let timeout = bounded(timeout, parameters);
+    Timing { timeout, random_factor: Some(SPREAD), back_off: 2.0 }
+}
+
+/// ⌈(1 − ε)(w + 1)⌉, `count` at the most.
+fn rank(count: usize, spurious: f64) -> usize {
+    let exact = (1.0 - spurious) * (count as f64 + 1.0) - 1e-9;
+    // `ceil` is a call on processors that are older than some.
+    let below = exact as usize;
+    (below + usize::from((below as f64) < exact)).min(count)
+}
+
+fn from_few(samples: &Samples) -> Duration {
+    let mut estimate = Rfc6298::default();
+    samples.iter().for_each(|(_, sample)| estimate.learn(sample));
+    estimate.timeout().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use coapway_time::Instant;
+
+    use super::super::RoundTrip;
+    use super::super::tests::{SAMPLES, WAIT, after_each, parameters};
+    use super::*;
+    use crate::parameters::Estimator;
+
+    fn fed(spurious_budget: f64, samples: impl IntoIterator<Item = u64>) -> Timing {
+        let parameters = RtoParameters { spurious_budget, window: 100, ..parameters(Estimator::Budget) };
+        let mut round_trip = RoundTrip::new(parameters, Duration::from_secs(2));
+        for sample in samples {
+            round_trip.sample(Duration::from_millis(sample), Instant::ZERO);
+        }
+        round_trip.timeout(WAIT, 0, Instant::ZERO)
+    }
+
+    #[test]
+    fn its_vector_begins_as_rfc_6298() {
+        let samples = [100, 120, 80, 400, 100, 100, 90, 95, 500, 90].map(Duration::from_millis);
+        let expected = ["300", "272.5", "249.69", "550.04", "479.41", "421.2", "381.72", "400", "500", "500"];
+        assert_eq!(after_each(Estimator::Budget, samples), expected);
+        assert_eq!(after_each(Estimator::Budget, SAMPLES)[..], expected[..6]);
+    }
+
+    #[test]
+    fn a_further_sample_is_slower_no_more_often_than_the_budget_says() {
+        for (count, spurious, expected) in
+            [(8, 0.05, 8), (19, 0.05, 19), (20, 0.05, 20), (39, 0.05, 38), (100, 0.05, 96), (100, 0.2, 81)]
+        {
+            assert_eq!(rank(count, spurious), expected, "{count} samples, {spurious}");
+            let share = 1.0 - expected as f64 / (count as f64 + 1.0);
+            assert!(share <= spurious + 1e-9 || expected == count, "{share}");
+        }
+    }
+
+    #[test]
+    fn it_is_the_quantile_and_never_below_the_last_sample() {
+        let millis = |spurious, samples: Vec<u64>| fed(spurious, samples).timeout.as_millis();
+        assert_eq!(millis(0.05, (1..=100).rev().collect()), 96);
+        assert_eq!(millis(0.2, (1..=100).rev().collect()), 81);
+        assert_eq!(millis(0.2, (1..=100).collect()), 100);
+        assert_eq!(fed(0.05, [70_000; 8]).timeout, Duration::from_secs(60));
+    }
+
+    #[test]
+    fn the_first_wait_is_spread_less_once_there_are_samples() {
+        assert_eq!(fed(0.05, []), Timing::doubling(Duration::from_secs(2)));
+        assert_eq!(fed(0.05, [100]).random_factor, Some(1.25));
+    }
+}
