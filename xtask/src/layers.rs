@@ -9,6 +9,7 @@ const PREFIX: &str = "coapway-";
 const FLOORS: [(&str, u8); 11] = [
     ("daemon", 7),
     ("demo", 6),
+    ("lab", 5),
     ("sim", 5),
     ("config", 4),
     ("model", 3),

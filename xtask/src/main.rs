@@ -13,6 +13,7 @@ mod package;
 mod proofs;
 mod purity;
 mod requirements;
+mod results;
 mod soak;
 mod source;
 mod spdx;
@@ -54,6 +55,8 @@ enum Command {
     },
     /// The simulator's long runs, as Markdown tables: storms, standing exchanges, a flood.
     Soak(soak::Soak),
+    /// Simulates the shipped policy against others in every scenario, and writes docs/results.md.
+    Results(results::Results),
     /// Manual pages and completions, made from the command line's definitions, into target/package.
     Documents,
     /// The Debian package, into target/package.
@@ -108,6 +111,7 @@ fn run(command: Command) -> Result<bool> {
             Ok(true)
         }
         Command::Soak(soak) => soak::run(&workspace, soak),
+        Command::Results(results) => results::run(&workspace, results),
         Command::Documents => package::documents(&workspace),
         Command::Deb { debug } => package::build(&workspace, debug).map(|package| package.is_some()),
         Command::DebCheck { debug, arguments } => package::check(&workspace, debug, &arguments),

@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Observe(ObserveArguments),
     /// Ask whether a CoAP endpoint is alive.
     Ping(PingArguments),
+    /// Compare policies on simulated paths: named ones, your own, or those your records have seen.
+    Simulate(coapway_lab::Arguments),
     /// Watch the proxy on a weak link, simulated, and change the weather.
     Demo(coapway_demo::Arguments),
 }

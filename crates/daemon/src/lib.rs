@@ -46,6 +46,7 @@ pub fn run() -> ExitCode {
         Command::Ipatch(arguments) => client::request(Method::IPatch, &arguments),
         Command::Observe(arguments) => client::observe(&arguments),
         Command::Ping(arguments) => client::ping(&arguments),
+        Command::Simulate(arguments) => coapway_lab::run(&arguments),
         Command::Demo(arguments) => coapway_demo::run(&arguments),
     }
 }

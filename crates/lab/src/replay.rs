@@ -1,0 +1,193 @@
+//! Paths out of forward records: what was seen is what is simulated.
+//!
+//! Per upstream, the round-trip times of exchanges with one copy are replayed at the moments they were measured;
+//! copies are lost at the share that was lost then, half of it on each way. Requests come as often as they did,
+//! in the same mix.
+
+mod line;
+
+use std::collections::{BTreeMap, HashSet};
+use std::io::{self, BufRead};
+use std::time::Duration;
+
+use crate::law::{Law, Measured};
+use crate::scenario::{ClientLaw, Mix, Pace, PathLaw, Scenario, WayLaw};
+
+use line::Line;
+
+/// No line of records is longer, in bytes.
+const LONGEST_LINE: u64 = 1 << 20;
+/// So many samples of an upstream are kept; of more, every second one.
+const MOST_SAMPLES: usize = 1 << 22;
+/// So many clients are told apart.
+const MOST_CLIENTS: usize = 1000;
+/// A copy that was sent less than this share of the fastest round trip before an answer has not brought it.
+const CAUSAL: f64 = 0.9;
+
+/// What records say.
+#[derive(Debug, Default)]
+pub(crate) struct Replay {
+    /// One per upstream, by name.
+    pub(crate) scenarios: Vec<Scenario>,
+    /// Lines that were read, and those of them that are no records.
+    pub(crate) lines: u64,
+    pub(crate) bad: u64,
+    /// Upstreams of which no round-trip time is known.
+    pub(crate) without_samples: Vec<String>,
+}
+
+/// Reads records; of one upstream if that is named.
+///
+/// Errors: they cannot be read. Lines that are no records are counted.
+pub(crate) fn read(records: &mut dyn BufRead, only: Option<&str>) -> io::Result<Replay> {
+    let mut replay = Replay::default();
+    let mut upstreams: BTreeMap<String, Seen> = BTreeMap::new();
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        let read = io::Read::take(&mut *records, LONGEST_LINE).read_until(b'\n', &mut bytes)?;
+        if read == 0 {
+            break;
+        }
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        replay.lines += 1;
+        match Line::parse(&bytes) {
+            Some(line) => {
+                let asked_for = only.is_none_or(|only| line.upstream == only);
+                if asked_for && line.is_forward() {
+                    upstreams.entry(line.upstream.to_string()).or_default().add(&line);
+                }
+            }
+            None => replay.bad += 1,
+        }
+    }
+    for (name, seen) in upstreams {
+        match seen.scenario(&name) {
+            Some(scenario) => replay.scenarios.push(scenario),
+            None => replay.without_samples.push(name),
+        }
+    }
+    Ok(replay)
+}
+
+/// What was seen of one upstream.
+#[derive(Debug, Default)]
+struct Seen {
+    /// When, µs, and how long it took, seconds.
+    samples: Vec<(i64, f64)>,
+    every: u64,
+    exact: u64,
+    fastest: Option<f64>,
+    /// Exchanges with more than one copy: when each left, ms, and when an Acknowledgement came.
+    copies: u64,
+    lost: u64,
+    forwards: u64,
+    posts: u64,
+    nons: u64,
+    payload: u64,
+    clients: HashSet<String>,
+    since: Option<i64>,
+    until: i64,
+}
+
+impl Seen {
+    fn add(&mut self, line: &Line<'_>) {
+        self.forwards += 1;
+        self.since = Some(self.since.map_or(line.at, |since| since.min(line.at)));
+        self.until = self.until.max(line.at);
+        if line.is_post() {
+            self.posts += 1;
+            self.payload += u64::from(line.bytes_in);
+        }
+        self.nons += u64::from(!line.confirmable());
+        if self.clients.len() < MOST_CLIENTS && !self.clients.contains(&*line.client) {
+            self.clients.insert(line.client.to_string());
+        }
+        let copies = line.attempts.iter().filter(|copy| copy.rto_ms > 0.0);
+        let sent: Vec<f64> = copies.map(|copy| copy.at_ms).collect();
+        match (&sent[..], line.first_ack_ms) {
+            ([], _) => {}
+            ([at], Some(ack)) => {
+                let took = ((ack - at) / 1e3).max(1e-6);
+                self.fastest = Some(self.fastest.map_or(took, |fastest| fastest.min(took)));
+                self.sample(line.at + (at * 1e3) as i64, took);
+                self.copies += 1;
+            }
+            (sent, Some(ack)) => {
+                // The last copy that can have brought the Acknowledgement; those before it were lost.
+                let fastest = self.fastest.unwrap_or(0.0) * 1e3 * CAUSAL;
+                let lost = sent.iter().rposition(|at| ack - at >= fastest).unwrap_or(0);
+                self.copies += lost as u64 + 1;
+                self.lost += lost as u64;
+            }
+            (sent, None) => {
+                self.copies += sent.len() as u64;
+                self.lost += sent.len() as u64;
+            }
+        }
+    }
+
+    fn sample(&mut self, at: i64, took: f64) {
+        self.every = self.every.max(1);
+        if self.exact.is_multiple_of(self.every) {
+            self.samples.push((at, took));
+        }
+        self.exact += 1;
+        if self.samples.len() >= MOST_SAMPLES {
+            let mut place = 0_u64;
+            self.samples.retain(|_| {
+                place += 1;
+                place % 2 == 1
+            });
+            self.every *= 2;
+        }
+    }
+
+    /// The share that is lost on each way, were both alike.
+    fn loss(&self) -> f64 {
+        let both = self.lost as f64 / self.copies.max(1) as f64;
+        1.0 - libm::sqrt(1.0 - both.min(1.0))
+    }
+
+    fn scenario(mut self, name: &str) -> Option<Scenario> {
+        let since = self.since?;
+        self.samples.sort_unstable_by_key(|(at, _)| *at);
+        let seconds = |at: i64| (at - since).max(0) as f64 / 1e6;
+        let mut samples: Vec<(f64, f64)> =
+            self.samples.iter().map(|(at, took)| (seconds(*at), *took)).collect();
+        samples.first_mut()?.0 = 0.0;
+        let all = self.forwards as f64;
+        // As if the records ended one mean distance after the last one.
+        let period = (seconds(self.until) * (1.0 + 1.0 / all)).max(1.0);
+        let loss = self.loss();
+        let rtt = Law::Measured(Measured { samples: samples.into(), period });
+        let about = format!(
+            "{} forwards in records: half of the answers within {:.3} s, {:.2} % lost on each way",
+            self.forwards,
+            rtt.typical(),
+            loss * 100.0
+        );
+        let usual = Scenario::default();
+        let payload = (self.payload / self.posts.max(1)).min(1024) as usize;
+        let way = WayLaw { loss, ..PathLaw::default().up };
+        Some(Scenario {
+            name: name.to_owned(),
+            about,
+            duration: Duration::from_secs_f64(period.max(10.0)),
+            clients: ClientLaw {
+                count: self.clients.len().max(1) as u32,
+                pace: Pace::Rate(all / period),
+                mix: Mix { post: self.posts as f64 / all, non: self.nons as f64 / all },
+                payload,
+                ..usual.clients
+            },
+            path: PathLaw { rtt, up: way.clone(), down: way, ..PathLaw::default() },
+            ..usual
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+use super::*;
+use crate::dice::{Dice, Use};
+
+fn record(second: f64, attempts: &[f64], ack: Option<f64>) -> String {
+    let (minute, rest) = ((second / 60.0) as u32, second % 60.0);
+    let attempts: Vec<_> = attempts
+        .iter()
+        .map(|at| format!("{{\"mid\":1,\"kind\":\"first\",\"at_ms\":{at},\"took_ms\":1,\"rto_ms\":500}}"))
+        .collect();
+    let ack = ack.map_or("null".to_owned(), |ack| ack.to_string());
+    format!(
+        "{{\"ts\":\"2026-01-01T00:{minute:02}:{rest:09.6}Z\",\"event\":\"forward\",\"id\":1,\"client\":\"10.0.0.7:1\",\
+         \"upstream\":\"boiler\",\"method\":\"GET\",\"type\":\"con\",\"attempts\":[{}],\"first_ack_ms\":{ack},\"bytes_in\":9}}\n",
+        attempts.join(",")
+    )
+}
+
+fn read_all(text: &str, only: Option<&str>) -> Replay {
+    read(&mut text.as_bytes(), only).expect("text can be read")
+}
+
+#[test]
+fn times_come_back_at_their_moments() {
+    let text = record(10.0, &[0.0], Some(100.0))
+        + &record(20.0, &[0.0], Some(300.0))
+        + &record(30.0, &[5.0], Some(205.0));
+    let replay = read_all(&text, None);
+    let [scenario] = &replay.scenarios[..] else { panic!("{replay:?}") };
+    let Law::Measured(measured) = &scenario.path.rtt else { panic!("{scenario:?}") };
+    let moments: Vec<_> =
+        measured.samples.iter().map(|(at, took)| ((at * 1e3).round(), (took * 1e3).round())).collect();
+    assert_eq!(moments, [(0.0, 100.0), (10_000.0, 300.0), (20_005.0, 200.0)]);
+    assert_eq!((&*scenario.name, scenario.path.up.loss), ("boiler", 0.0));
+}
+
+#[test]
+fn the_share_that_is_lost_is_found_again() {
+    let mut text = String::new();
+    for number in 0..3000_u32 {
+        let mut dice = Dice::new(1, Use::Run, number.into(), 0);
+        let mut sent = Vec::new();
+        loop {
+            sent.push(sent.len() as f64 * 500.0);
+            if dice.share() < 0.9 * 0.9 {
+                break;
+            }
+        }
+        let ack = sent.last().map(|at| at + 100.0);
+        text += &record(f64::from(number) * 0.5, &sent, ack);
+    }
+    let loss = read_all(&text, None).scenarios[0].path.up.loss;
+    assert!((loss - 0.1).abs() < 0.01, "{loss}");
+}
+
+#[test]
+fn a_copy_too_young_to_have_brought_the_answer_does_not_count() {
+    let text = record(1.0, &[0.0], Some(100.0)) + &record(2.0, &[0.0, 200.0], Some(220.0));
+    assert_eq!(read_all(&text, None).scenarios[0].path.up.loss, 0.0);
+}
+
+#[test]
+fn bad_lines_are_counted_and_others_are_used() {
+    let mut text = String::from("nonsense\n\n{\"ts\":1}\n");
+    text += &record(1.0, &[0.0], Some(100.0));
+    text += "{\"ts\":\"2026-01-01T00:00:00Z\",\"event\":\"refused\",\"code\":\"4.29\",\"count\":3}\n";
+    text += &record(2.0, &[0.0], Some(100.0))[..60];
+    let replay = read_all(&text, None);
+    assert_eq!((replay.lines, replay.bad, replay.scenarios.len()), (5, 3, 1));
+}
+
+#[test]
+fn only_what_is_asked_for_and_only_what_says_something() {
+    let text = record(1.0, &[0.0], Some(100.0)) + &record(2.0, &[0.0], None).replace("boiler", "silent");
+    let replay = read_all(&text, None);
+    assert_eq!((replay.scenarios.len(), &replay.without_samples[..]), (1, &["silent".to_owned()][..]));
+    assert!(read_all(&text, Some("other")).scenarios.is_empty());
+}

@@ -1,0 +1,136 @@
+//! One table per cell: policies side by side, for people.
+
+use std::fmt::Write as _;
+
+use crate::figures::{METRICS, Metric, Unit, metric};
+use crate::scenario::{Pace, Scenario};
+use crate::statistics::Estimate;
+use crate::study::{Study, Summary};
+
+/// What is compared with the first policy.
+const COMPARED: [&str; 6] = ["mean", "p95", "p99", "answered", "transmissions", "spurious"];
+const WIDTH: usize = 19;
+const TITLE: usize = 43;
+
+/// The table of a cell.
+pub(crate) fn table(study: &Study, scenario: &Scenario, summaries: &[Summary]) -> String {
+    let mut text = format!("{}: {}\n{}\n", scenario.name, scenario.about, described(study, scenario));
+    let line = |text: &mut String, title: &str, cells: &mut dyn Iterator<Item = String>| {
+        let _ = write!(text, "  {title:<TITLE$}");
+        for cell in cells {
+            let _ = write!(text, " {cell:>WIDTH$}");
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    };
+    text.push('\n');
+    line(&mut text, "", &mut study.policies.iter().map(|policy| shortened(&policy.name)));
+    for (place, metric) in METRICS.iter().enumerate() {
+        let estimates = summaries.iter().filter_map(|summary| summary.estimates.get(place));
+        if estimates.clone().all(|estimate| estimate.mean.is_nan()) {
+            continue;
+        }
+        line(&mut text, metric.title, &mut estimates.map(|estimate| cell(metric.unit, *estimate)));
+    }
+    if summaries.len() > 1 && study.runs > 1 {
+        let first = shortened(&study.policies[0].name);
+        let _ = writeln!(
+            text,
+            "\n  more or less than {first}, run by run; = where 95 % confidence does not tell"
+        );
+        for key in COMPARED {
+            let Some(place) = metric(key) else { continue };
+            let Metric { title, unit, .. } = METRICS[place];
+            let differences = summaries.iter().skip(1).filter_map(|summary| summary.differences.get(place));
+            let cells = differences.map(|estimate| difference(unit, *estimate));
+            line(&mut text, title, &mut std::iter::once(String::new()).chain(cells));
+        }
+    }
+    text
+}
+
+/// What a cell is, in one line.
+pub(crate) fn described(study: &Study, scenario: &Scenario) -> String {
+    let clients = &scenario.clients;
+    let pace = match clients.pace {
+        Pace::Rate(rate) => format!("{} requests/s together", rounded(rate)),
+        Pace::Think(think) => format!("each {} s after its last answer", rounded(think)),
+    };
+    let percent = |share: f64| (share * 1000.0).round() / 10.0;
+    let mix = clients.mix;
+    let shares = [("GET", 1.0 - mix.post - mix.non), ("POST", mix.post), ("NON", mix.non)];
+    let shares: Vec<_> = shares
+        .into_iter()
+        .filter(|(_, share)| *share > 0.0005)
+        .map(|(name, share)| format!("{} % {name}", percent(share)))
+        .collect();
+    let seconds = rounded(scenario.duration.as_secs_f64());
+    let runs = if study.runs == 1 { "1 run".to_owned() } else { format!("{} runs", study.runs) };
+    let (count, s) = (clients.count, if clients.count == 1 { "" } else { "s" });
+    let requests = scenario.requests.map(|most| format!(" or {most} requests")).unwrap_or_default();
+    format!(
+        "{count} client{s}, {pace}, {}; {seconds} s{requests}, {runs}, seed {}",
+        shares.join(", "),
+        study.seed
+    )
+}
+
+/// With four decimals where there are any.
+fn rounded(number: f64) -> f64 {
+    (number * 1e4).round() / 1e4
+}
+
+fn shortened(name: &str) -> String {
+    if name.chars().count() <= WIDTH {
+        return name.to_owned();
+    }
+    name.chars().take(WIDTH - 1).chain(['…']).collect()
+}
+
+fn cell(unit: Unit, Estimate { mean, within }: Estimate) -> String {
+    if mean.is_nan() {
+        return "-".to_owned();
+    }
+    let (mean, suffix) = shown(unit, mean);
+    if within.is_nan() || unit == Unit::Count && within == 0.0 {
+        return format!("{mean}{suffix}");
+    }
+    let (within, _) = shown(unit, within);
+    format!("{mean} ±{within}{suffix}")
+}
+
+fn difference(unit: Unit, estimate: Estimate) -> String {
+    let Estimate { mean, within } = estimate;
+    if mean.is_nan() || within.is_nan() {
+        return "-".to_owned();
+    }
+    if !estimate.is_sure() {
+        let (within, suffix) = shown(unit, within);
+        return format!("= ±{within}{suffix}");
+    }
+    let sign = if mean < 0.0 { '-' } else { '+' };
+    let ((mean, suffix), (within, _)) = (shown(unit, mean.abs()), shown(unit, within));
+    format!("{sign}{mean} ±{within}{suffix}")
+}
+
+/// A number and what stands behind it.
+pub(crate) fn shown(unit: Unit, value: f64) -> (String, &'static str) {
+    match unit {
+        Unit::Seconds => (decimals(value), " s"),
+        Unit::Share => (format!("{:.2}", value * 100.0), " %"),
+        Unit::Number => (format!("{value:.3}"), ""),
+        Unit::Count if value >= 100.0 => (format!("{value:.0}"), ""),
+        Unit::Count => (format!("{value:.1}"), ""),
+    }
+}
+
+/// To the millisecond, or to a tenth of it where that is all there is.
+fn decimals(seconds: f64) -> String {
+    if seconds < 0.1 {
+        format!("{seconds:.4}")
+    } else if seconds < 10.0 {
+        format!("{seconds:.3}")
+    } else {
+        format!("{seconds:.2}")
+    }
+}
