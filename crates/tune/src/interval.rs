@@ -57,7 +57,8 @@ impl Interval {
 /// Student's deviate of 95 %, both sides.
 fn student(degrees: usize) -> f64 {
     const TABLE: [f64; 15] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
+        2.131,
     ];
     TABLE.get(degrees.saturating_sub(1)).copied().unwrap_or(NORMAL + 2.5 / degrees as f64)
 }

@@ -137,9 +137,6 @@ pub(crate) enum Bad {
 }
 
 impl Bad {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::TooLong, Self::CutOff, Self::NotJson, Self::OtherEvent, Self::Field, Self::Value];
-
     /// For people.
     pub(crate) const fn told(self) -> &'static str {
         match self {
@@ -274,7 +271,9 @@ impl<'de> Deserialize<'de> for Late {
 /// Errors: why it cannot be used, and in which words a parser says so.
 pub(crate) fn read(line: &[u8]) -> Result<Line<'_>, (Bad, String)> {
     match serde_json::from_slice::<Written<'_>>(line) {
-        Ok(written) if written.event == "forward" => check(written).map(|forward| Line::Forward(forward.into())),
+        Ok(written) if written.event == "forward" => {
+            check(written).map(|forward| Line::Forward(forward.into()))
+        }
         Ok(written) => Err((Bad::OtherEvent, format!("event {:?}", shortened(&written.event)))),
         Err(error) => match serde_json::from_slice::<Event<'_>>(line) {
             Ok(event) if event.event == "refused" => Ok(Line::Refused(event.count.unwrap_or(0))),
@@ -365,7 +364,8 @@ fn timestamp(text: &[u8]) -> Option<i64> {
     }
     let (year, month, day) = (digits(0, 4)?, digits(5, 7)?, digits(8, 10)?);
     let (hour, minute, second) = (digits(11, 13)?, digits(14, 16)?, digits(17, 19)?);
-    let is_one = (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second < 61;
+    let is_one =
+        (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second < 61;
     is_one.then_some(())?;
     let seconds = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
     Some(seconds * 1_000_000 + digits(20, 26)?)

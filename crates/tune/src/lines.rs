@@ -105,7 +105,10 @@ mod tests {
     fn a_line_of_10_mib_takes_no_memory() {
         let text = [&b"a\n"[..], &vec![b'x'; 10 << 20], b"\nb\n", &vec![b'y'; LONGEST_LINE], b"\nc"].concat();
         let (lines, capacity) = all(&text);
-        assert_eq!((&*lines[0], &*lines[1], &*lines[2], lines[3].len(), &*lines[4]), ("a", "too long", "b", LONGEST_LINE, "c"));
+        assert_eq!(
+            (&*lines[0], &*lines[1], &*lines[2], lines[3].len(), &*lines[4]),
+            ("a", "too long", "b", LONGEST_LINE, "c")
+        );
         assert!(capacity <= 4 * LONGEST_LINE, "{capacity}");
     }
 }

@@ -184,7 +184,8 @@ pub(crate) fn estimators() -> Vec<Vec<Setting>> {
 /// What else could be, after the estimator: one list after the other, of which the best is kept.
 pub(crate) fn refinements(fit: &Fit, in_force: &UpstreamParameters) -> Vec<Vec<Setting>> {
     let fast = fit.quantile(0.5) < 100.0;
-    let floors = if fast { vec![set("rto.floor", "\"50ms\""), set("rto.floor", "\"100ms\"")] } else { Vec::new() };
+    let floors =
+        if fast { vec![set("rto.floor", "\"50ms\""), set("rto.floor", "\"100ms\"")] } else { Vec::new() };
     let most = in_force.transmission.max_retransmit;
     let copies = (most.saturating_sub(1)..=most + 2).filter(|&copies| copies != most && copies <= 10);
     let max_wait = in_force.max_wait;

@@ -23,9 +23,5 @@ impl Predictor for Rehearsal {
     }
 }
 
-pub(crate) use node::{Node, Sent};
 #[cfg(test)]
-pub(crate) use stage::Stage;
-
-#[cfg(test)]
-mod tests;
+pub(crate) mod tests;

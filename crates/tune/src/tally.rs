@@ -63,7 +63,9 @@ impl Tally {
             number += 1;
             let read = match lines.next()? {
                 Next::End => break,
-                Next::TooLong => Err((Bad::TooLong, format!("more than {} bytes", crate::lines::LONGEST_LINE))),
+                Next::TooLong => {
+                    Err((Bad::TooLong, format!("more than {} bytes", crate::lines::LONGEST_LINE)))
+                }
                 Next::Line(line) if line.is_empty() => continue,
                 Next::Line(line) => line::read(line).map(|line| self.take(line)),
             };

@@ -43,10 +43,7 @@ impl Trial {
         let in_last = |id: u16| forward.answer != Some(Answer::Piggybacked) || id == last;
         let copies: SmallVec<[Elapsed; 3]> = left
             .take(MOST)
-            .map(|copy| Elapsed {
-                millis: (end - copy.at) as f32,
-                is_candidate: in_last(copy.message_id),
-            })
+            .map(|copy| Elapsed { millis: (end - copy.at) as f32, is_candidate: in_last(copy.message_id) })
             .collect();
         let arrived = forward.first_ack.is_some() && copies.iter().any(|copy| copy.is_candidate);
         let arrivals = forward.late.map(|late| (forward.acks + late).max(u64::from(arrived)));
@@ -123,17 +120,27 @@ mod tests {
         assert_eq!(failed.copies.len(), 3);
         assert!(failed.copies.iter().all(|copy| copy.is_candidate));
         // The response came in an Acknowledgement: to the second exchange, with its one copy.
-        let resolved = trial(&FAILED.replace("\"answer_kind\":null", "\"answer_kind\":\"piggybacked\"")).unwrap();
-        assert_eq!(resolved.copies.iter().map(|copy| copy.is_candidate).collect::<Vec<_>>(), [false, false, true]);
+        let resolved =
+            trial(&FAILED.replace("\"answer_kind\":null", "\"answer_kind\":\"piggybacked\"")).unwrap();
+        assert_eq!(
+            resolved.copies.iter().map(|copy| copy.is_candidate).collect::<Vec<_>>(),
+            [false, false, true]
+        );
     }
 
     #[test]
     fn silence_is_a_trial_and_a_reset_is_none() {
-        let silent = FAILED.replace("\"first_ack_ms\":2272.690,\"acks\":1", "\"first_ack_ms\":null,\"acks\":0");
+        let silent =
+            FAILED.replace("\"first_ack_ms\":2272.690,\"acks\":1", "\"first_ack_ms\":null,\"acks\":0");
         assert!(!trial(&silent).unwrap().arrived);
         assert_eq!(trial(&silent.replace("timeout", "reset")), None);
         assert_eq!(trial(&USUAL.replace("\"con\"", "\"non\"")), None);
-        assert_eq!(trial(include_str!("../../proxy/src/record/tests/nothing.jsonl").replace("a\\\"b", "ab").as_str()), None);
+        assert_eq!(
+            trial(
+                include_str!("../../proxy/src/record/tests/nothing.jsonl").replace("a\\\"b", "ab").as_str()
+            ),
+            None
+        );
     }
 
     #[test]

@@ -28,9 +28,10 @@ enum Happening {
 
 /// The share of replies, duplicates served, that answered something.
 pub(crate) fn useful_share(policy: &UpstreamParameters, endpoints: usize, seed: u64) -> f64 {
-    let mut link = Link { nodes: Vec::new(), queue: BinaryHeap::new(), entered: 0, free: 0, served: 0, answered: 0 };
+    let mut link =
+        Link { nodes: Vec::new(), queue: BinaryHeap::new(), entered: 0, free: 0, served: 0, answered: 0 };
     for place in 0..endpoints {
-        link.nodes.push((Node::new(policy, "origin", seed.wrapping_add(place as u64)), 0));
+        link.nodes.push((Node::new(policy, None, seed.wrapping_add(place as u64)), 0));
         link.ask(place, 0);
         link.settle(place, 0);
     }

@@ -6,7 +6,7 @@ use coapway_endpoint::{DuplicatesParameters, EndpointParameters, Local, Seed, So
 use coapway_message::uri::{Authority, Host};
 use coapway_message::{Code, Content, MessageType, OptionNumber, Options, OptionsWriter, datagram};
 use coapway_proxy::{
-    Input, Limits, Listening, Output, Parameters, Proxy, Record, SocketRole, UpstreamParameters,
+    Input, Limits, Listening, Output, Parameters, Proxy, Record, Sampling, SocketRole, UpstreamParameters,
 };
 use coapway_relay::{Route, Upstream, UpstreamId};
 use coapway_time::Instant;
@@ -24,7 +24,6 @@ pub(crate) type Bytes = SmallVec<[u8; 64]>;
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
     pub(crate) from: SocketId,
-    pub(crate) to: SocketAddr,
     pub(crate) bytes: Bytes,
 }
 
@@ -34,20 +33,22 @@ impl Sent {
     }
 }
 
+/// Writes a record of an upstream with this name.
+pub(crate) type Write = fn(&Record, &str, &mut Vec<u8>);
+
 /// A proxy.
 pub(crate) struct Node {
     proxy: Proxy,
     wake: Option<Instant>,
     sent: Vec<Sent>,
-    #[cfg(test)]
-    parameters: Parameters,
-    records: Option<fn(&Record, &str, &mut Vec<u8>)>,
+    records: Option<Write>,
     /// What the records came to.
     pub(crate) written: Vec<u8>,
 }
 
 impl Node {
-    pub(crate) fn new(upstream: &UpstreamParameters, name: &str, seed: u64) -> Self {
+    /// Records are made where they are written.
+    pub(crate) fn new(upstream: &UpstreamParameters, records: Option<Write>, seed: u64) -> Self {
         let authority = Some(Authority { host: Host::Address(ORIGIN.ip()), port: ORIGIN.port() });
         let downstream = EndpointParameters {
             duplicates: DuplicatesParameters { memory: 32 << 20 },
@@ -59,7 +60,7 @@ impl Node {
             relay: coapway_relay::Parameters {
                 upstreams: vec![
                     Upstream { name: "default".into(), authority: None },
-                    Upstream { name: name.into(), authority },
+                    Upstream { name: "origin".into(), authority },
                 ],
                 routes: vec![Route { host: None, path: Vec::new(), upstream: UpstreamId(1), strip: true }],
                 ..coapway_relay::Parameters::default()
@@ -67,16 +68,9 @@ impl Node {
             answer_within: None,
             limits: Limits::default(),
         };
-        let proxy = Proxy::new(parameters.clone(), Listening::default(), Seed::from_number(seed));
-        Self {
-            proxy,
-            wake: None,
-            sent: Vec::new(),
-            #[cfg(test)]
-            parameters,
-            records: None,
-            written: Vec::new(),
-        }
+        let listening = Listening { events: false, records: records.map(|_| Sampling::ALL) };
+        let proxy = Proxy::new(parameters, listening, Seed::from_number(seed));
+        Self { proxy, wake: None, sent: Vec::new(), records, written: Vec::new() }
     }
 
     /// When it wants to be woken, in µs.
@@ -99,11 +93,9 @@ impl Node {
         self.proxy.handle_input(input, Instant::from_micros(now));
         loop {
             match self.proxy.poll_output() {
-                Output::Transmit(transmit) => self.sent.push(Sent {
-                    from: transmit.peer.local.socket,
-                    to: transmit.peer.remote,
-                    bytes: transmit.datagram.into(),
-                }),
+                Output::Transmit(transmit) => {
+                    self.sent.push(Sent { from: transmit.peer.local.socket, bytes: transmit.datagram.into() })
+                }
                 Output::Records(records) => {
                     if let Some(write) = self.records {
                         records.iter().for_each(|(record, name)| write(record, name, &mut self.written));
@@ -121,14 +113,6 @@ impl Node {
     /// What left since the last call.
     pub(crate) fn take_sent(&mut self) -> Vec<Sent> {
         std::mem::take(&mut self.sent)
-    }
-
-    #[cfg(test)]
-    pub(crate) fn record(&mut self, write: fn(&Record, &str, &mut Vec<u8>)) {
-        let listening = Listening { events: false, records: Some(coapway_proxy::Sampling::ALL) };
-        self.records = Some(write);
-        let parameters = self.parameters.clone();
-        self.give(Input::Reconfigure { parameters: &parameters, listening, closing: &[] }, 0);
     }
 }
 
@@ -151,8 +135,7 @@ pub(crate) fn request(number: u32, kind: Kind) -> Bytes {
     writer.push(OptionNumber::URI_PATH, format!("{number}").as_bytes());
     let code = if kind.once { Code::POST } else { Code::GET };
     let content = Content { code, options: writer.finish(), payload: &[] };
-    let message_type =
-        if kind.confirmable { MessageType::Confirmable } else { MessageType::NonConfirmable };
+    let message_type = if kind.confirmable { MessageType::Confirmable } else { MessageType::NonConfirmable };
     encoded(message_type, (number / CLIENTS) as u16, &number.to_be_bytes(), &content)
 }
 

@@ -8,7 +8,9 @@ use coapway_message::{Code, Datagram, MessageType};
 use coapway_proxy::{SocketRole, UpstreamParameters};
 use smallvec::SmallVec;
 
-use super::node::{Bytes, Kind, Node, ORIGIN, Sent, acknowledgement, client, number, request, response};
+use super::node::{
+    Bytes, Kind, Node, ORIGIN, Sent, Write, acknowledgement, client, number, request, response,
+};
 use super::weather::{Way, Weather, mixed};
 use crate::path::Path;
 use crate::predictor::Run;
@@ -68,17 +70,23 @@ pub(crate) struct Stage<'p> {
 
 /// What so many requests went through.
 pub(crate) fn run(path: &Path, policy: &UpstreamParameters, requests: usize, seed: u64) -> Run {
-    let mut stage = Stage::new(path, policy, requests, seed);
+    let mut stage = Stage::new(path, policy, None, requests, seed);
     stage.play();
     stage.run()
 }
 
 impl<'p> Stage<'p> {
-    pub(crate) fn new(path: &'p Path, policy: &UpstreamParameters, wanted: usize, seed: u64) -> Self {
+    pub(crate) fn new(
+        path: &'p Path,
+        policy: &UpstreamParameters,
+        records: Option<Write>,
+        wanted: usize,
+        seed: u64,
+    ) -> Self {
         Self {
             path,
             weather: Weather::new(path, seed),
-            node: Node::new(policy, "origin", mixed(seed)),
+            node: Node::new(policy, records, mixed(seed)),
             queue: BinaryHeap::new(),
             entered: 0,
             requests: Vec::with_capacity(wanted),
@@ -90,9 +98,10 @@ impl<'p> Stage<'p> {
         }
     }
 
+    /// What records came to.
     #[cfg(test)]
-    pub(crate) const fn node_mut(&mut self) -> &mut Node {
-        &mut self.node
+    pub(crate) fn into_written(self) -> Vec<u8> {
+        self.node.written
     }
 
     /// Lets everything happen until all are answered.
@@ -246,7 +255,9 @@ impl<'p> Stage<'p> {
         let mut times: Vec<f64> = self
             .requests
             .iter()
-            .filter_map(|one| one.answered.filter(|(_, code)| *code == Code::CONTENT).map(|(at, _)| at - one.asked))
+            .filter_map(|one| {
+                one.answered.filter(|(_, code)| *code == Code::CONTENT).map(|(at, _)| at - one.asked)
+            })
             .map(|micros| micros as f64 / 1000.0)
             .collect();
         times.sort_by(f64::total_cmp);
@@ -256,7 +267,8 @@ impl<'p> Stage<'p> {
         };
         let once = sum(|one| u32::from(one.once)).max(1.0);
         let unanswered = |one: &Request| one.answered.is_none_or(|(_, code)| code != Code::CONTENT);
-        let unknown = self.requests.iter().filter(|one| one.once && one.copies > 0 && unanswered(one)).count();
+        let unknown =
+            self.requests.iter().filter(|one| one.once && one.copies > 0 && unanswered(one)).count();
         Run {
             mean: times.iter().sum::<f64>() / times.len().max(1) as f64,
             median: quantile(0.5),

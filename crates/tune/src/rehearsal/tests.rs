@@ -1,6 +1,7 @@
 use coapway_proxy::{Lines, Record, UpstreamParameters};
 
 use super::node::ORIGIN;
+use super::stage::Stage;
 use super::*;
 use crate::path::Distribution;
 
@@ -15,11 +16,10 @@ fn write(record: &Record, upstream: &str, bytes: &mut Vec<u8>) {
 
 /// Records of the product on this path.
 pub(crate) fn records(path: &Path, policy: &UpstreamParameters, requests: usize, seed: u64) -> (String, Run) {
-    let mut stage = Stage::new(path, policy, requests, seed);
-    stage.node_mut().record(write);
+    let mut stage = Stage::new(path, policy, Some(write), requests, seed);
     stage.play();
     let run = stage.run();
-    (String::from_utf8(std::mem::take(&mut stage.node_mut().written)).expect("JSON"), run)
+    (String::from_utf8(stage.into_written()).expect("JSON"), run)
 }
 
 /// A path that loses `loss` each way and takes 100 ms · e^(N/2) otherwise.
@@ -70,7 +70,8 @@ fn one_seed_is_one_run() {
 
 #[test]
 fn separate_and_non_confirmable_responses_come_as_well() {
-    let path = Path { separate: Some((0.5, path(0.0).round_trip.scaled(20.0))), non_confirmable: 0.3, ..path(0.1) };
+    let path =
+        Path { separate: Some((0.5, path(0.0).round_trip.scaled(20.0))), non_confirmable: 0.3, ..path(0.1) };
     let run = stage::run(&path, &UpstreamParameters::default(), 1000, 1);
     assert!((0.9..1.0).contains(&run.answered), "{run:?}");
     assert!(run.p95 > 2000.0, "{run:?}");

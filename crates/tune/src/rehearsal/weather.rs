@@ -44,7 +44,9 @@ impl<'p> Weather<'p> {
             return true;
         }
         let loss = match (self.path.bursts, way) {
-            (Some(bursts), _) if self.is_bad(bursts.good, bursts.bad, now) => 1.0 - (1.0 - bursts.loss).sqrt(),
+            (Some(bursts), _) if self.is_bad(bursts.good, bursts.bad, now) => {
+                1.0 - (1.0 - bursts.loss).sqrt()
+            }
             (Some(_), _) => 0.0,
             (None, Way::There) => self.path.loss_there,
             (None, Way::Back) => self.path.loss_back,
