@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Observe(ObserveArguments),
     /// Ask whether a CoAP endpoint is alive.
     Ping(PingArguments),
+    /// Read forward records; say what the path is like, propose parameters and show what they would do.
+    Tune(coapway_tune::Arguments),
     /// Watch the proxy on a weak link, simulated, and change the weather.
     Demo(coapway_demo::Arguments),
 }

@@ -44,6 +44,7 @@ pub fn run() -> ExitCode {
         Command::Ipatch(arguments) => client::request(Method::IPatch, &arguments),
         Command::Observe(arguments) => client::observe(&arguments),
         Command::Ping(arguments) => client::ping(&arguments),
+        Command::Tune(arguments) => coapway_tune::run(&arguments),
         Command::Demo(arguments) => coapway_demo::run(&arguments),
     }
 }

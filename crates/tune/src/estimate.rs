@@ -55,7 +55,12 @@ impl Estimate {
             return Err(Need { have, need });
         }
         let exchanges = fit.exchanges / clustering;
-        let loss = Interval::of_share(fit.loss * exchanges, exchanges);
+        let counted = Interval::of_share(fit.loss * exchanges, exchanges);
+        let loss = Interval {
+            low: (counted.low - fit.doubt).max(0.0),
+            high: (counted.high + fit.doubt).min(1.0),
+            ..counted
+        };
         let again = fit.again / clustering;
         let loss_again =
             fit.loss_again.filter(|_| again >= 30.0).map(|loss| Interval::of_share(loss * again, again));

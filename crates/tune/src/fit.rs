@@ -5,14 +5,25 @@
 //! or comes back after a time that is distributed as that of all others. First copies and further ones
 //! have a loss of their own, since further ones leave when something was lost just before.
 //!
+//! What comes later than anything that was seen for certain counts as lost: silence cannot tell the two
+//! apart.
+//!
 //! Assumes: the copies of one exchange share nothing but that. Where all of them are late together, what
 //!          is taken for loss is too high; where records count what came after the answer, it is not.
 
-use crate::histogram::{self, BINS, Histogram, bin, edge};
+mod expect;
+
+use self::expect::{Belief, Expected};
+use crate::histogram::{self, BINS, Histogram, bin};
 use crate::trial::Trial;
 
-const MOST_ROUNDS: usize = 300;
+/// Beyond these the times follow the chance in the data.
+const MOST_ROUNDS: usize = 200;
+/// What changes after these is in doubt.
+const FIRM_ROUNDS: usize = 50;
 const CLOSE: f64 = 1e-6;
+/// Of the times that are certain, or certainly no shorter, this share is no chance.
+const CERTAIN: f64 = 0.999;
 
 /// Exchanges of one path.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +44,9 @@ pub(crate) struct Fit {
     pub(crate) loss: f64,
     /// The same of further copies; `None` when there were none.
     pub(crate) loss_again: Option<f64>,
+    /// How far loss still moves when all that can be explained has been: what is late and what is lost
+    /// look alike.
+    pub(crate) doubt: f64,
     /// First copies.
     pub(crate) exchanges: f64,
     /// Further copies.
@@ -52,8 +66,13 @@ impl Fit {
     /// `None` when nothing ever came back.
     pub(crate) fn new(seen: &[Seen<'_>]) -> Option<Self> {
         let mut model = Model::begin(seen)?;
-        for _ in 0..MOST_ROUNDS {
-            if model.improve(seen) < CLOSE {
+        let mut firm = model.came[0];
+        for round in 0..MOST_ROUNDS {
+            let change = model.improve(seen);
+            if round < FIRM_ROUNDS {
+                firm = model.came[0];
+            }
+            if change < CLOSE {
                 break;
             }
         }
@@ -61,6 +80,7 @@ impl Fit {
         Some(Self {
             times,
             loss: 1.0 - came[0],
+            doubt: (came[0] - firm).abs(),
             loss_again: (sums.copies[1] > 0.0).then_some(1.0 - came[1]),
             exchanges: sums.copies[0],
             again: sums.copies[1],
@@ -93,30 +113,37 @@ struct Model {
 
 impl Model {
     fn begin(seen: &[Seen<'_>]) -> Option<Self> {
-        // A little everywhere, up to the longest wait: what was never seen can still be.
+        // To begin with, nothing is late: the last copy was acknowledged, those before it were lost.
         let mut times = vec![0.0; BINS];
-        let mut longest = 0;
+        let (mut copies, mut came) = ([0.0; 2], [0.0; 2]);
         for part in seen {
-            part.exact.bins().iter().zip(&mut times).for_each(|(&count, weight)| *weight += count as f64);
+            times.iter_mut().zip(part.exact.bins()).for_each(|(weight, &count)| *weight += count as f64);
+            let exact = part.exact.count() as f64;
+            (copies[0], came[0]) = (copies[0] + exact, came[0] + exact);
             for trial in part.others {
-                for copy in &trial.copies {
-                    let at = bin(copy.millis.into());
-                    longest = longest.max(at);
-                    if trial.arrived && copy.is_candidate {
-                        times[at] += part.weight / trial.copies.len() as f64;
-                    }
+                let further = trial.copies.len() - 1;
+                copies[0] += part.weight;
+                copies[1] += part.weight * further as f64;
+                let candidates = trial.copies.iter().filter(|copy| trial.arrived && copy.is_candidate);
+                if let Some(shortest) = candidates.map(|copy| bin(copy.millis.into())).min() {
+                    times[shortest] += part.weight;
+                    came[further.min(1)] += part.weight;
                 }
             }
         }
-        let shortest = times.iter().position(|&weight| weight > 0.0)?;
+        let first = times.iter().position(|&weight| weight > 0.0)?;
+        let last = bin(1.1 * histogram::quantile(times.iter().copied(), CERTAIN)).max(first);
         let all: f64 = times.iter().sum();
-        for weight in times.get_mut(shortest..=longest.max(shortest))? {
+        times.iter_mut().skip(last + 1).for_each(|weight| *weight = 0.0);
+        for weight in times.get_mut(first..=last)? {
             *weight += all * 1e-4 / BINS as f64;
         }
         normalise(&mut times);
         let scratch = vec![0.0; BINS + 1];
         let sums = Sums::default();
-        Some(Self { times, came: [0.9; 2], sums, counts: scratch.clone(), beyond: scratch })
+        let share = |kind: usize| (came[kind] / f64::max(copies[kind], 1.0)).clamp(0.01, 0.999);
+        let came = [share(0), share(1)];
+        Some(Self { times, came, sums, counts: scratch.clone(), beyond: scratch })
     }
 
     /// One round; says how much the shares that come back have changed.
@@ -133,7 +160,8 @@ impl Model {
             self.sums.copies[0] += exact;
             self.sums.came[0] += exact;
             for trial in part.others {
-                self.expect(trial, part.weight, &tail);
+                let belief = Belief { times: &self.times, tail: &tail, came: self.came };
+                self.add(&Expected::new(trial, belief), part.weight, &tail);
             }
         }
         // What lies beyond a bin is spread over those behind it as the times are.
@@ -156,56 +184,15 @@ impl Model {
         change
     }
 
-    /// What is to be expected of the copies of one exchange.
-    fn expect(&mut self, trial: &Trial, weight: f64, tail: &[f64]) {
-        const MOST: usize = 16;
-        let count = trial.copies.len().min(MOST);
-        let (mut bins, mut late, mut first) = ([0; MOST], [0.0; MOST], [0.0; MOST]);
-        for (k, copy) in trial.copies.iter().take(count).enumerate() {
-            let at = bin(copy.millis.into());
-            let came = self.came[k.min(1)];
-            // It is still to come with this probability, given that it has not come so far.
-            let later = came * (tail[at] - self.times[at] / 2.0).max(0.0);
-            let not_yet = 1.0 - came + later;
-            bins[k] = at;
-            late[k] = if not_yet > 0.0 { later / not_yet } else { 0.0 };
-            if trial.arrived && copy.is_candidate {
-                let density = self.times[at] / (edge(at + 1) - edge(at));
-                first[k] = came * density / not_yet.max(1e-12);
-            }
-        }
-        if trial.arrived {
-            let all: f64 = first.iter().sum();
-            let candidates = trial.copies.iter().take(count).filter(|copy| copy.is_candidate).count();
-            for (k, copy) in trial.copies.iter().take(count).enumerate() {
-                first[k] = match (all > 0.0, copy.is_candidate) {
-                    (true, _) => first[k] / all,
-                    (false, true) => 1.0 / candidates.max(1) as f64,
-                    (false, false) => 0.0,
-                };
-            }
-        }
-        if let Some(arrivals) = trial.arrivals {
-            // Of the others so many came as the record counts.
-            let known = (arrivals as f64).min(count as f64) - f64::from(u8::from(trial.arrived));
-            let expected: f64 = (0..count).map(|k| (1.0 - first[k]) * late[k]).sum();
-            let most: f64 = (0..count).map(|k| 1.0 - first[k]).sum();
-            for k in 0..count {
-                let share = if known <= expected || most <= expected {
-                    if expected > 0.0 { late[k] * known / expected } else { 0.0 }
-                } else {
-                    late[k] + (1.0 - late[k]) * (known - expected) / (most - expected)
-                };
-                late[k] = share.clamp(0.0, 1.0);
-            }
-        }
+    /// Adds what is to be expected of one exchange.
+    fn add(&mut self, expected: &Expected, weight: f64, tail: &[f64]) {
         let mut all_before_lost = 1.0;
-        for k in 0..count {
-            let (kind, at) = (k.min(1), bins[k]);
-            let later = (1.0 - first[k]) * late[k];
+        for k in 0..expected.count {
+            let (kind, at) = (k.min(1), expected.bins[k]);
+            let (first, later) = (expected.first[k], expected.later[k]);
             self.sums.copies[kind] += weight;
-            self.sums.came[kind] += weight * (first[k] + later);
-            self.counts[at] += weight * first[k];
+            self.sums.came[kind] += weight * (first + later);
+            self.counts[at] += weight * first;
             let behind = tail[at] - self.times[at];
             if behind > 0.0 {
                 self.beyond[at] += weight * later / behind;
@@ -215,7 +202,7 @@ impl Model {
             if k > 0 {
                 self.sums.spurious += weight * (1.0 - all_before_lost);
             }
-            all_before_lost *= 1.0 - (first[k] + later).min(1.0);
+            all_before_lost *= 1.0 - (first + later).min(1.0);
         }
     }
 }

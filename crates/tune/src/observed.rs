@@ -61,7 +61,6 @@ pub(crate) struct Observed {
     /// The first wait for an Acknowledgement, of requests that may be repeated at will.
     pub(crate) waits: Histogram,
     pub(crate) shortest_wait: f64,
-    pub(crate) longest_wait: f64,
     pub(crate) queued: Histogram,
     /// Requests with so many copies after the first; the last place is for more.
     pub(crate) retries: [u64; 12],
@@ -111,7 +110,6 @@ impl Observed {
             given_up: Histogram::default(),
             waits: Histogram::default(),
             shortest_wait: f64::INFINITY,
-            longest_wait: 0.0,
             queued: Histogram::default(),
             retries: [0; 12],
             most_in_vain: [0; 2],
@@ -174,7 +172,6 @@ impl Observed {
         if forward.confirmable && !forward.is_once() {
             self.waits.add(first.wait);
             self.shortest_wait = self.shortest_wait.min(first.wait);
-            self.longest_wait = self.longest_wait.max(first.wait);
         }
         if forward.cause == Cause::TimedOut && forward.first_ack.is_none() {
             let alike = forward.copies.iter().filter(|copy| copy.message_id == first.message_id);

@@ -132,16 +132,16 @@ fn read(observed: &Observed, fit: Option<&Fit>, usual: &UpstreamParameters) -> V
     const ENOUGH: u64 = 5;
     let mut read = Vec::new();
     let transmission = &usual.transmission;
-    let (shortest, longest) = (observed.shortest_wait, observed.longest_wait);
-    let is_steady = longest <= shortest * transmission.ack_random_factor * 1.02;
-    if let (Some(fit), true) = (fit, observed.waits.count() >= 200 && is_steady) {
-        // Learned waits would lie elsewhere.
-        let learned = usual.rto.factor * fit.quantile(usual.rto.quantile);
-        if !(0.6 * shortest..1.2 * longest).contains(&learned) {
+    let (shortest, median) = (observed.shortest_wait, observed.waits.quantile(0.5).unwrap_or(0.0));
+    if let (Some(fit), true) = (fit, observed.waits.count() >= 200) {
+        // What is learned lies near this, and is asked for as often as not.
+        let millis = |time: Duration| time.as_secs_f64() * 1000.0;
+        let learned = (usual.rto.factor * fit.quantile(usual.rto.quantile)).min(millis(usual.rto.cap));
+        if shortest > 1.3 * learned.max(millis(usual.rto.floor)) || median < 0.7 * learned {
             read.push(set("rto.estimator", "\"fixed\""));
-            let millis = Duration::from_millis((shortest / 10.0).round() as u64 * 10);
-            if millis != transmission.ack_timeout {
-                read.push(set("ack_timeout", written(millis)));
+            let start = Duration::from_millis((shortest / 10.0).round() as u64 * 10);
+            if start != transmission.ack_timeout {
+                read.push(set("ack_timeout", written(start)));
             }
         }
     }
@@ -154,7 +154,10 @@ fn read(observed: &Observed, fit: Option<&Fit>, usual: &UpstreamParameters) -> V
             read.push(set("max_wait", written(Duration::from_millis((after / 100.0).round() as u64 * 100))));
         }
         let [idempotent, once] = observed.most_in_vain;
-        if idempotent > 0 && idempotent < transmission.max_retransmit {
+        // One more copy would have had the time to leave.
+        let next = 1.2 * median * f64::from((1_u32 << (idempotent + 1).min(20)) - 1);
+        let is_less = idempotent > 0 && idempotent < transmission.max_retransmit && next < 0.8 * after;
+        if is_less || idempotent > transmission.max_retransmit {
             read.push(set("max_retransmit", idempotent));
         }
         if once > usual.max_retransmit_non_idempotent {

@@ -249,16 +249,17 @@ fn in_force(text: &mut String, observed: &Observed, known: &Known) {
 
 fn proposal(text: &mut String, known: &Known, name: &str) {
     let Known { in_force, found, prediction, .. } = known;
-    for (policy, useful) in &found.unstable {
-        let settings: Vec<_> =
-            policy.settings.iter().map(|one| format!("{} = {}", one.key, one.value)).collect();
+    if !found.unstable.is_empty() {
         let _ = writeln!(
             text,
-            "\n  Rejected: {}\n    It would cost less, but behind a link with a large buffer only {} of all replies would be of\n    \
-             use, the others duplicates.",
-            settings.join(", "),
-            percent(*useful)
+            "\n  Cheaper, but rejected: behind a link with a large buffer they would fill it with duplicates"
         );
+        for (policy, useful) in &found.unstable {
+            let settings: Vec<_> =
+                policy.settings.iter().map(|one| format!("{} = {}", one.key, one.value)).collect();
+            let _ =
+                writeln!(text, "    {}: only {} of replies of use", settings.join(", "), percent(*useful));
+        }
     }
     match (&prediction.proposed, prediction.holds) {
         (Some(proposed), true) => {
@@ -266,6 +267,7 @@ fn proposal(text: &mut String, known: &Known, name: &str) {
             settings(text, &in_force.policy, &proposed.policy);
             outlook(text, prediction);
             worse(text, prediction);
+            once(text, prediction);
             paste(text, known, &proposed.policy, name);
         }
         (Some(_), false) => {
@@ -282,8 +284,12 @@ fn proposal(text: &mut String, known: &Known, name: &str) {
                 found.tried
             );
             outlook(text, prediction);
+            once(text, prediction);
         }
     }
+}
+
+fn once(text: &mut String, prediction: &Prediction) {
     if let Some((without, with)) = &prediction.once {
         let _ = writeln!(
             text,

@@ -14,8 +14,10 @@ const WORST: f64 = 0.75;
 const WORTH_IT: f64 = 0.01;
 /// A policy must gain so much to be proposed.
 const WORTH_A_CHANGE: f64 = 0.03;
+/// So many policies that fill buffers are looked past.
+const MOST_UNSTABLE: usize = 12;
 /// Endpoints behind one buffer, and the share of replies that must be of use.
-pub(crate) const CROWDS: [usize; 3] = [50, 100, 200];
+pub(crate) const CROWDS: [usize; 4] = [75, 100, 150, 200];
 pub(crate) const USEFUL: f64 = 0.85;
 
 /// How many requests are tried.
@@ -96,8 +98,18 @@ impl Search<'_> {
         let known = |settings: &Vec<Setting>| in_force.with(settings).filter(differs);
         let mut ranked = rank(estimators().iter().filter_map(known).collect());
         let mut tried = ranked.len();
-        let nothing = (1.0, in_force.policy.clone());
-        let mut best = ranked.first().filter(|first| first.0 < 1.0 - WORTH_IT).cloned().unwrap_or(nothing);
+        let mut unstable = Vec::new();
+        let mut best = (1.0, in_force.policy.clone());
+        let worth_trying = ranked.extract_if(.., |one| one.0 < 1.0 - WORTH_IT);
+        for one in worth_trying.take(MOST_UNSTABLE) {
+            let useful = self.useful(&one.1);
+            if useful >= USEFUL {
+                best = one;
+                break;
+            }
+            unstable.push((one.1, useful));
+        }
+        let mut fallback = best.clone();
         for options in refinements(fit, &in_force.policy.parameters) {
             let with = |option: Setting| {
                 let settings: Vec<_> = best.1.settings.iter().cloned().chain([option]).collect();
@@ -108,30 +120,35 @@ impl Search<'_> {
             if let Some(first) =
                 rank(candidates).into_iter().next().filter(|first| first.0 < best.0 - WORTH_IT)
             {
-                ranked.insert(0, first.clone());
                 best = first;
             }
         }
-        let mut unstable = Vec::new();
-        for (cost, policy) in ranked {
-            if cost > 1.0 - WORTH_A_CHANGE || unstable.len() == 4 {
-                break;
+        if best.1 != fallback.1 {
+            let useful = self.useful(&best.1);
+            if useful < USEFUL {
+                unstable.push((best.1, useful));
+                best = std::mem::replace(&mut fallback, (1.0, in_force.policy.clone()));
             }
-            let useful = self.useful(&policy);
-            if useful >= USEFUL {
-                return Found { policy: Some(policy), objective: cost, tried, unstable };
-            }
-            unstable.push((policy, useful));
         }
-        Found { policy: None, objective: 1.0, tried, unstable }
+        let (objective, policy) = best;
+        let policy = Some(policy).filter(|_| objective < 1.0 - WORTH_A_CHANGE);
+        Found { policy, objective, tried, unstable }
     }
 
-    /// The useful share of replies where buffers are large, at the worst of the crowds that `max_wait`
-    /// leaves time for three copies in.
+    /// The useful share of replies where buffers are large, at the worst of the crowds whose round trips
+    /// without copies take at most a sixth of `max_wait`. A back-off is held to what leaves room for three
+    /// copies; where that is no longer than the round trips of a crowd, no estimator helps.
     pub(crate) fn useful(&self, policy: &Policy) -> f64 {
-        let room = policy.parameters.max_wait.as_secs_f64() * 2.0 / 9.0;
+        let room = policy.parameters.max_wait.as_secs_f64() / 6.0;
         let crowds = CROWDS.into_iter().filter(|&crowd| crowd as f64 * 0.0267 <= room);
-        crowds.map(|crowd| self.predictor.useful_share(policy, crowd, self.effort.seed)).fold(1.0, f64::min)
+        let mut worst = f64::INFINITY;
+        for crowd in crowds {
+            worst = f64::min(worst, self.predictor.useful_share(policy, crowd, self.effort.seed));
+            if worst < USEFUL {
+                break;
+            }
+        }
+        worst
     }
 
     /// Tries each policy in each scenario, all with the same seeds.

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::line::{Answer, Cause, Forward};
 
 /// Copies beyond these say nothing new.
-const MOST: usize = 12;
+pub(crate) const MOST: usize = 12;
 
 /// One Confirmable exchange as it is seen from our end.
 #[derive(Clone, Debug, PartialEq)]

@@ -121,7 +121,7 @@ fn the_path_is_recovered_whatever_timers_were_in_force() {
 
 #[test]
 fn separate_responses_tell_the_two_ways_apart() {
-    let thinking = path(0.0).round_trip;
+    let thinking = path(0.0).round_trip.scaled(5.0);
     let lossy = Way { loss_there: 0.12, loss_back: 0.04, separate: Some((1.0, thinking)), ..path(0.0) };
     let (text, _) = records(&lossy, &fixed(), 10_000, 1);
     let said = json(&text);
@@ -179,8 +179,8 @@ fn a_configuration_says_what_was_in_force() {
 #[test]
 fn what_fills_buffers_with_copies_is_not_proposed() {
     let (text, _) = said(&LOSSY, &[], &Unstable).unwrap();
-    assert!(text.contains("Rejected: rto.estimator = \"p95\""), "{text}");
-    assert!(text.contains("only 30.0 % of all replies"), "{text}");
+    assert!(text.contains("\n    rto.estimator = \"p95\", rto.quantile = 0.9"), "{text}");
+    assert!(text.contains("only 30.0 % of replies of use"), "{text}");
     assert!(text.contains("Nothing to propose"), "{text}");
     assert!(!text.contains("To paste"), "{text}");
 }

