@@ -86,7 +86,7 @@ impl Search<'_> {
         let scenarios = scenarios(path);
         let prices = Prices::new(path, &in_force.policy);
         let (requests, seeds) = self.effort.search;
-        let base = self.judge(&scenarios, &[in_force.policy.clone()], requests, seeds).remove(0);
+        let base = self.judge(&scenarios, std::slice::from_ref(&in_force.policy), requests, seeds).remove(0);
         let rank = |policies: Vec<Policy>| -> Vec<(f64, Policy)> {
             let judged = self.judge(&scenarios, &policies, requests, seeds);
             let cost = |one: Judged| (objective(&scenarios, &one.runs, &base.runs, &prices), one.policy);

@@ -66,7 +66,7 @@ impl Tally {
                 Next::TooLong => {
                     Err((Bad::TooLong, format!("more than {} bytes", crate::lines::LONGEST_LINE)))
                 }
-                Next::Line(line) if line.is_empty() => continue,
+                Next::Line([]) => continue,
                 Next::Line(line) => line::read(line).map(|line| self.take(line)),
             };
             self.lines += 1;

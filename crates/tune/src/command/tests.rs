@@ -13,7 +13,7 @@ use crate::policy::Policy;
 use crate::predictor::Run;
 use crate::rehearsal::tests::{path, records};
 
-const FEW: Effort = Effort { search: (150, 2), told: (400, 4), threads: 2, seed: 1 };
+const FEW: Effort = Effort { search: (150, 2), told: (300, 4), threads: 2, seed: 1 };
 const QUIET: Progress = Progress { is_shown: false };
 
 fn fixed() -> UpstreamParameters {

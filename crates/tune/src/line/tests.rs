@@ -1,3 +1,4 @@
+use super::written::timestamp;
 use super::*;
 
 const USUAL: &str = include_str!("../../../proxy/src/record/tests/plain.jsonl");

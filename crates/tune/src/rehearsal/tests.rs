@@ -18,7 +18,7 @@ fn write(record: &Record, upstream: &str, bytes: &mut Vec<u8>) {
 pub(crate) fn records(path: &Path, policy: &UpstreamParameters, requests: usize, seed: u64) -> (String, Run) {
     let mut stage = Stage::new(path, policy, Some(write), requests, seed);
     stage.play();
-    let run = stage.run();
+    let run = stage.run(0);
     (String::from_utf8(stage.into_written()).expect("JSON"), run)
 }
 
