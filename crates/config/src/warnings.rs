@@ -7,7 +7,7 @@ use coapway_endpoint::{Carry, Estimator, RtoParameters, TransmissionParameters};
 use coapway_proxy::{PostGuard, TokenPolicy, UpstreamParameters};
 use coapway_relay::Forward;
 
-use crate::schema::upstream::{Upstream, name};
+use crate::schema::upstream::Upstream;
 use crate::schema::window::Window;
 use crate::section::{Section, Table};
 use crate::sets::{UpstreamSet, downstream, upstream_sets};
@@ -180,9 +180,9 @@ fn timeouts(section: &Section<Upstream>, rto: &RtoParameters, warnings: &mut Vec
             warnings.push(format!(
                 "{} has no effect: it is for {:?}, and {} is {:?}",
                 section.qualified(key),
-                name(estimator),
+                estimator.name(),
                 section.qualified("rto.estimator"),
-                name(rto.estimator)
+                rto.estimator.name()
             ));
         }
     }

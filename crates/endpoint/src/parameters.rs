@@ -130,6 +130,21 @@ impl Estimator {
         Self::PeakHopper,
         Self::Pto,
     ];
+
+    /// How it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::P95 => "p95",
+            Self::Budget => "budget",
+            Self::Rfc6298 => "rfc6298",
+            Self::Linux => "linux",
+            Self::Cocoa => "cocoa",
+            Self::CocoaStrong => "cocoa_strong",
+            Self::PeakHopper => "peakhopper",
+            Self::Pto => "pto",
+        }
+    }
 }
 
 /// What a wait that ran out means for the exchanges to come, until there is an exact sample.

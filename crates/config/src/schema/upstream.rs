@@ -12,34 +12,17 @@ use crate::error::Wrong;
 use crate::raw::Raw;
 use crate::section::{Field, Key, Table, Value, choose};
 
-const ESTIMATORS: [(&str, Estimator); 9] = [
-    ("fixed", Estimator::Fixed),
-    ("p95", Estimator::P95),
-    ("budget", Estimator::Budget),
-    ("rfc6298", Estimator::Rfc6298),
-    ("linux", Estimator::Linux),
-    ("cocoa", Estimator::Cocoa),
-    ("cocoa_strong", Estimator::CocoaStrong),
-    ("peakhopper", Estimator::PeakHopper),
-    ("pto", Estimator::Pto),
-];
-
 const ESTIMATORS_ALLOWED: &str = "\"fixed\", \"p95\", \"budget\", \"rfc6298\", \"linux\", \"cocoa\", \"cocoa_strong\", \
                                   \"peakhopper\" or \"pto\"";
 
 impl Value for Estimator {
     fn read(raw: &Raw) -> Result<Self, Wrong> {
-        choose(raw, &ESTIMATORS)
+        choose(raw, &Self::ALL.map(|estimator| (estimator.name(), estimator)))
     }
 
     fn show(&self) -> String {
-        name(*self).to_owned()
+        self.name().to_owned()
     }
-}
-
-/// How an estimator is written.
-pub(crate) fn name(estimator: Estimator) -> &'static str {
-    ESTIMATORS.iter().find(|(_, known)| *known == estimator).map_or("", |(name, _)| name)
 }
 
 const CARRIES: [(&str, Carry); 4] = [

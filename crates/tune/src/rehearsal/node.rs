@@ -6,7 +6,8 @@ use coapway_endpoint::{DuplicatesParameters, EndpointParameters, Local, Seed, So
 use coapway_message::uri::{Authority, Host};
 use coapway_message::{Code, Content, MessageType, OptionNumber, Options, OptionsWriter, datagram};
 use coapway_proxy::{
-    Input, Limits, Listening, Output, Parameters, Proxy, Record, Sampling, SocketRole, UpstreamParameters,
+    Input, Limits, Listening, Output, Parameters, Patience, Proxy, Record, Sampling, SocketRole,
+    UpstreamParameters,
 };
 use coapway_relay::{Route, Upstream, UpstreamId};
 use coapway_time::Instant;
@@ -66,6 +67,7 @@ impl Node {
                 ..coapway_relay::Parameters::default()
             },
             answer_within: None,
+            patience: Patience::Off,
             limits: Limits::default(),
         };
         let listening = Listening { events: false, records: records.map(|_| Sampling::ALL) };

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use coapway_endpoint::Estimator;
 use coapway_proxy::UpstreamParameters;
 
 use crate::advice::{Known, MEASURES, Prediction, Worse};
@@ -85,10 +84,7 @@ fn shown(key: &str, parameters: &UpstreamParameters) -> String {
         "ack_timeout" => written(transmission.ack_timeout),
         "max_retransmit" => transmission.max_retransmit.to_string(),
         "max_wait" => written(parameters.max_wait),
-        "rto.estimator" => match rto.estimator {
-            Estimator::Fixed => "\"fixed\"".to_owned(),
-            Estimator::P95 => "\"p95\"".to_owned(),
-        },
+        "rto.estimator" => format!("{:?}", rto.estimator.name()),
         "rto.quantile" => format!("{:?}", rto.quantile),
         "rto.factor" => format!("{:?}", rto.factor),
         "rto.floor" => written(rto.floor),
