@@ -15,7 +15,7 @@ use std::time::Duration;
 use coapway_time::Instant;
 
 use self::estimate::Estimate;
-use self::samples::Samples;
+use self::samples::{Samples, nearest_rank};
 use crate::parameters::{Carry, RtoParameters, scaled};
 
 /// A wait that ran out is not doubled past this (RFC 6298 §2.5).
@@ -24,6 +24,8 @@ const LONGEST_HELD: Duration = Duration::from_secs(60);
 /// No other timeout is longer. It is above any queue that the path may have: a maximum below the round-trip
 /// time makes each exchange send a copy for ever (RFC 8961 §4 wants 60 s or more).
 const LONGEST: Duration = Duration::from_secs(240);
+
+const SAMPLE_AGE_MICROS: u64 = RtoParameters::SAMPLE_AGE.as_secs() * 1_000_000;
 
 /// The first timeout of an exchange, and how its waits go on from there.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,6 +63,8 @@ pub struct RoundTrip {
     /// What the estimate gives, and whether that is above the cap.
     base: Timing,
     is_above_cap: bool,
+    /// How many samples there were when the rank of the quantile was found, and the rank.
+    ranked: (usize, usize),
     held: Option<Duration>,
     /// When a timeout was asked for last.
     asked: Instant,
@@ -78,9 +82,10 @@ impl RoundTrip {
             estimate: Estimate::new(parameters.estimator),
             base: Timing::doubling(initial),
             is_above_cap: false,
+            ranked: (0, 1),
             held: None,
             asked: Instant::ZERO,
-            rest: 0,
+            rest: SAMPLE_AGE_MICROS,
         };
         round_trip.derive();
         round_trip
@@ -88,12 +93,14 @@ impl RoundTrip {
 
     /// Takes over changed parameters and keeps the samples.
     pub fn set_parameters(&mut self, parameters: RtoParameters, initial: Duration) {
-        (self.parameters, self.initial) = (parameters, initial);
+        (self.parameters, self.initial, self.ranked) = (parameters, initial, (0, 1));
         if self.estimate.estimator() != parameters.estimator {
             self.estimate = Estimate::new(parameters.estimator);
             for (at, sample) in self.samples.iter() {
                 self.estimate.learn(sample, initial, at);
             }
+            (self.base, self.rest) = (Timing::doubling(initial), SAMPLE_AGE_MICROS);
+            self.is_above_cap = false;
         }
         if self.estimate.carry(parameters.carry) == Carry::Never {
             self.held = None;
@@ -103,11 +110,23 @@ impl RoundTrip {
 
     /// To be called when samples or parameters have changed.
     fn derive(&mut self) {
+        // Of the usual one nothing but the timeout ever changes.
+        if matches!(self.estimate, Estimate::P95) {
+            let count = self.samples.len();
+            if self.ranked.0 != count {
+                self.ranked = (count, nearest_rank(count, self.parameters.quantile));
+            }
+            let learned = p95::timeout(&self.samples, self.ranked.1, &self.parameters);
+            self.base.timeout = learned.unwrap_or(self.initial);
+            self.is_above_cap = self.base.timeout >= self.parameters.cap
+                // What is above the cap itself gives a timeout that is not below it.
+                && p95::exceeds_cap(&self.samples, &self.parameters);
+            return;
+        }
         self.base = self.estimate.timing(&self.samples, &self.parameters, self.initial);
-        // What is above the cap itself gives a timeout that is not below it.
-        self.is_above_cap = self.base.timeout >= self.parameters.cap
-            && self.estimate.exceeds_cap(&self.samples, &self.parameters);
-        self.rest = self.estimate.rest().unwrap_or(RtoParameters::SAMPLE_AGE).as_micros() as u64;
+        if let Estimate::Cocoa(cocoa) = &self.estimate {
+            self.rest = u64::try_from(cocoa.rest().as_micros()).unwrap_or(u64::MAX);
+        }
     }
 
     /// The first timeout of an exchange that starts now and may last `wait`, beside `outstanding`

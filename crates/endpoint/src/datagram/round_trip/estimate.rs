@@ -13,7 +13,7 @@ use super::peakhopper::PeakHopper;
 use super::pto::Pto;
 use super::rfc6298::Rfc6298;
 use super::samples::Samples;
-use super::{Timing, bounded, budget, p95};
+use super::{Timing, bounded, budget};
 use crate::parameters::{Carry, Estimator, RtoParameters};
 
 /// What an estimate knows beside the samples.
@@ -143,20 +143,6 @@ impl Estimate {
         }
     }
 
-    /// After how long without use the estimate ages; `None` for those that age with their samples.
-    pub(super) fn rest(&self) -> Option<Duration> {
-        match self {
-            Self::Cocoa(estimate) => Some(estimate.rest()),
-            Self::Fixed
-            | Self::P95
-            | Self::Budget
-            | Self::Rfc6298(_)
-            | Self::Linux(_)
-            | Self::PeakHopper(_)
-            | Self::Pto(_) => None,
-        }
-    }
-
     /// Nobody has asked since `asked`. Says whether the estimate is another one.
     pub(super) fn age(&mut self, asked: Instant, now: Instant) -> bool {
         match self {
@@ -171,11 +157,11 @@ impl Estimate {
         }
     }
 
-    /// The first timeout of an exchange, without a back-off that is carried.
+    /// The first timeout of an exchange, without a back-off that is carried. That of `p95`, which is asked
+    /// most, is taken from [`p95`](super::p95) itself.
     pub(super) fn timing(&self, samples: &Samples, parameters: &RtoParameters, initial: Duration) -> Timing {
         let learned = match self {
-            Self::P95 => p95::timeout(samples, parameters),
-            Self::Fixed => None,
+            Self::Fixed | Self::P95 => None,
             Self::Budget => return budget::timing(samples, parameters, initial),
             Self::Cocoa(estimate) => return estimate.timing(parameters, initial),
             Self::Rfc6298(estimate) => estimate.timeout().map(|timeout| bounded(timeout, parameters)),
@@ -184,11 +170,5 @@ impl Estimate {
             Self::Pto(estimate) => estimate.timeout().map(|timeout| bounded(timeout, parameters)),
         };
         Timing::doubling(learned.unwrap_or(initial))
-    }
-
-    /// Whether the samples ask for more than `cap`, which is for `p95` only.
-    pub(super) fn exceeds_cap(&self, samples: &Samples, parameters: &RtoParameters) -> bool {
-        matches!(self, Self::P95)
-            && samples.quantile(parameters.quantile).is_some_and(|quantile| quantile > parameters.cap)
     }
 }
