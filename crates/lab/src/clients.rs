@@ -220,7 +220,7 @@ impl<'s> Clients<'s> {
             let timeout = duration(exchange.client_timeout * f64::from(1_u32 << (copies - 1)));
             post.queue.push(now + timeout, Event::ClientTimeout { exchange: id, copies });
         }
-        post.from_client(exchange.client, Some((exchange, copies.into())), buffer, now);
+        post.client_sends(exchange.client, Some((exchange, copies.into())), buffer, now);
     }
 
     /// A client has waited for an Acknowledgement to this many copies.
@@ -265,7 +265,7 @@ impl<'s> Clients<'s> {
         if message.message_type == MessageType::Confirmable {
             let empty = datagram::empty(MessageType::Acknowledgement, message.message_id);
             let buffer = post.buffers.fill(|buffer| buffer.extend_from_slice(&empty));
-            post.from_client(client, None, buffer, now);
+            post.client_sends(client, None, buffer, now);
         }
         let Some(exchange) = exchange_by_token(message.token, exchanges) else { return };
         let outcome = match message.content.code.is_success() {

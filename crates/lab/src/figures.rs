@@ -159,7 +159,7 @@ impl Timeline {
             self.every = (self.every.max(1)) * 2;
         }
         self.heard += 1;
-        if self.heard % self.every.max(1) == 0 {
+        if self.heard.is_multiple_of(self.every.max(1)) {
             let took = now.since(exchange.sent).as_secs_f64();
             self.round_trips.push((seconds(exchange.sent), took));
         }

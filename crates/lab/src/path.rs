@@ -145,7 +145,7 @@ impl<'s> Path<'s> {
         }
         let number = u64::from(label.copy) << 2;
         // What both ways of a copy share has a number of its own, 0.
-        let mut dice = Dice::new(self.seed, Use::Datagram, label.errand, number | 1 + to as u64);
+        let mut dice = Dice::new(self.seed, Use::Datagram, label.errand, number | (1 + to as u64));
         let at = seconds(departs);
         let lost = dice.share() < way.law.loss;
         let (burst, twice, held_up) = (dice.share(), dice.share(), dice.share());

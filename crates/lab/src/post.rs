@@ -79,7 +79,7 @@ impl<'s> Post<'s> {
     }
 
     /// From a client to the proxy; `of` are exchange and copy, where there are.
-    pub(crate) fn from_client(
+    pub(crate) fn client_sends(
         &mut self,
         client: u32,
         of: Option<(&Exchange, u16)>,
@@ -90,7 +90,7 @@ impl<'s> Post<'s> {
     }
 
     /// From the proxy to a client.
-    pub(crate) fn to_client(
+    pub(crate) fn client_gets(
         &mut self,
         client: u32,
         of: Option<(&Exchange, u16)>,

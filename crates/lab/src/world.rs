@@ -173,8 +173,8 @@ impl<'s> World<'s> {
                 self.clients.handle_datagram(client, &bytes, exchanges, post, now);
                 post.buffers.put_back(buffer, bytes);
             }
-            Event::ToOrigin(carried) => self.to_origin(carried),
-            Event::FromOrigin(carried) => self.from_origin(carried),
+            Event::ToOrigin(carried) => self.origin_gets(carried),
+            Event::FromOrigin(carried) => self.proxy_gets(carried),
             Event::Origin { slot, generation, what } => match self.origin.stalled_until(now) {
                 Some(until) => post.queue.push(until, event),
                 None => self.origin.handle_due(slot, generation, what, exchanges, post, now),
@@ -183,7 +183,7 @@ impl<'s> World<'s> {
         }
     }
 
-    fn to_origin(&mut self, carried: Carried) {
+    fn origin_gets(&mut self, carried: Carried) {
         if let Some(until) = self.origin.stalled_until(self.now) {
             self.post.queue.push(until, Event::ToOrigin(carried));
             return;
@@ -194,7 +194,7 @@ impl<'s> World<'s> {
         self.post.buffers.put_back(carried.buffer, bytes);
     }
 
-    fn from_origin(&mut self, carried: Carried) {
+    fn proxy_gets(&mut self, carried: Carried) {
         let now = self.now;
         let taken = self.post.nat.lets_in(carried.hop.socket.into(), carried.hop.binding, now);
         self.post.path.arrived(Direction::Down, taken);
@@ -224,7 +224,7 @@ impl<'s> World<'s> {
                     let (socket, remote) = (transmit.peer.local.socket, transmit.peer.remote);
                     let buffer = self.post.buffers.fill(|buffer| buffer.extend_from_slice(transmit.datagram));
                     match SocketRole::of(socket) {
-                        SocketRole::Listener(_) => self.to_client(client_at(&remote), buffer),
+                        SocketRole::Listener(_) => self.client_gets(client_at(&remote), buffer),
                         SocketRole::Upstream { number, .. } => self.upstream(number, buffer),
                     }
                 }
@@ -238,7 +238,7 @@ impl<'s> World<'s> {
         }
     }
 
-    fn to_client(&mut self, client: u32, buffer: u32) {
+    fn client_gets(&mut self, client: u32, buffer: u32) {
         let bytes = self.post.buffers.take(buffer);
         let token =
             Datagram::parse(&bytes).ok().map(|message| message.token).filter(|token| token.len() == 4);
@@ -248,7 +248,7 @@ impl<'s> World<'s> {
             (&*exchange, exchange.to_client)
         });
         self.post.buffers.restore(buffer, bytes);
-        self.post.to_client(client, of, buffer, self.now);
+        self.post.client_gets(client, of, buffer, self.now);
     }
 
     /// A datagram leaves the proxy for the origin.
