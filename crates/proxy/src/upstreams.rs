@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use coapway_endpoint::datagram::congestion::Loss;
 use coapway_endpoint::{
-    DuplicatesParameters, Endpoint, EndpointParameters, Event, Gate, Peer, Received, Seed, Trace, Transmit,
+    Course, DuplicatesParameters, Endpoint, EndpointParameters, Event, Gate, Peer, Received, Seed, Trace,
+    Transmit,
 };
 use coapway_message::{Content, ExchangeId, Failure, OwnedContent};
 use coapway_relay::{FetchId, UpstreamId};
@@ -82,8 +83,8 @@ struct Arrival {
 }
 
 impl Arrival {
-    fn of(trace: &Trace, sample: Option<Duration>) -> Self {
-        Self { copies: trace.copies.len() as u32, confirmable: trace.confirmable, sample }
+    fn of(course: &Course<'_>, sample: Option<Duration>) -> Self {
+        Self { copies: course.copies(), confirmable: course.confirmable, sample }
     }
 }
 
@@ -176,12 +177,12 @@ impl Upstreams {
     }
 
     /// Gives up an exchange: no further copy leaves.
-    pub(crate) fn cancel(&mut self, exchange: ExchangeId, now: Instant) -> Option<Trace> {
-        let trace = self.endpoint.cancel(exchange)?.clone();
+    pub(crate) fn cancel(&mut self, exchange: ExchangeId, now: Instant) -> Option<Course<'_>> {
+        self.endpoint.cancel(exchange)?;
         if let Some(outstanding) = self.end(exchange, now) {
             self.may_move.push(outstanding.origin);
         }
-        Some(trace)
+        self.endpoint.ended(exchange)
     }
 
     /// The window towards the origin of this exchange.
@@ -200,7 +201,7 @@ impl Upstreams {
     /// A datagram came to an upstream socket. A response goes to the fetch that is returned.
     pub(crate) fn handle_datagram<'d>(
         &mut self,
-        peer: Peer,
+        peer: &Peer,
         bytes: &'d [u8],
         now: Instant,
     ) -> Option<(FetchId, ExchangeId, Content<'d>)> {
@@ -214,13 +215,13 @@ impl Upstreams {
             }
             Received::Response { exchange, content, .. } => {
                 let outstanding = self.end(exchange, now)?;
-                if let Some(trace) = self.endpoint.ended(exchange) {
+                if let Some(course) = self.endpoint.ended(exchange) {
                     let sample =
-                        trace.first_ack.filter(|&at| at == now).and_then(|_| trace.exact_round_trip());
-                    let time = trace.copies.first().map(|first| now.since(first.sent));
-                    let arrival = Arrival::of(trace, sample);
+                        course.first_ack.filter(|&at| at == now).and_then(|_| course.exact_round_trip());
+                    let time = now.since(course.first.sent);
+                    let arrival = Arrival::of(&course, sample);
                     self.arrived(outstanding, arrival, now);
-                    if let (Some(origin), Some(time)) = (self.origins.get_mut(outstanding.origin), time) {
+                    if let Some(origin) = self.origins.get_mut(outstanding.origin) {
                         origin.responses.saw(time);
                     }
                 }
@@ -231,7 +232,13 @@ impl Upstreams {
         }
     }
 
-    pub(crate) fn handle_undeliverable(&mut self, peer: Peer, quoted: &[u8], failure: Failure, now: Instant) {
+    pub(crate) fn handle_undeliverable(
+        &mut self,
+        peer: &Peer,
+        quoted: &[u8],
+        failure: Failure,
+        now: Instant,
+    ) {
         self.endpoint.handle_unreachable(peer, quoted, failure, now);
     }
 
@@ -269,8 +276,8 @@ impl Upstreams {
         match event {
             Event::Acknowledged { exchange, round_trip } => {
                 let Some(outstanding) = self.known(exchange) else { return };
-                if let Some(trace) = self.endpoint.trace(exchange) {
-                    let arrival = Arrival::of(trace, round_trip);
+                if let Some(course) = self.endpoint.trace(exchange) {
+                    let arrival = Arrival::of(&course, round_trip);
                     self.arrived(outstanding, arrival, now);
                 }
                 self.release(exchange, now);
