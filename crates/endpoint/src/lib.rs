@@ -31,4 +31,4 @@ pub use parameters::{
     Carry, DuplicatesParameters, EndpointParameters, Estimator, Nstart, RtoParameters, TransmissionParameters,
 };
 pub use peer::{Local, Peer, SocketId, hash_address};
-pub use trace::{AnswerKind, Copy, Trace};
+pub use trace::{AnswerKind, Copy, Course, Trace};

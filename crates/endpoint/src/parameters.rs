@@ -26,6 +26,12 @@ pub(crate) fn power(base: f32, n: u32) -> f64 {
     (0..n.min(30)).fold(1.0, |power, _| power * f64::from(base))
 }
 
+/// In whole microseconds, as instants count.
+#[inline]
+pub(crate) const fn micros(duration: Duration) -> u64 {
+    duration.as_secs().saturating_mul(1_000_000).saturating_add(duration.subsec_micros() as u64)
+}
+
 /// 2ⁿ − 1; from n = 30 on it grows no more.
 pub(crate) fn power_of_two_less_one(n: u32) -> f64 {
     f64::from((1u32 << n.min(30)) - 1)

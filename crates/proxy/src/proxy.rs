@@ -120,10 +120,10 @@ impl Proxy {
             },
             Input::Undeliverable { local, remote, quoted, failure } => match SocketRole::of(local.socket) {
                 SocketRole::Listener(_) => {
-                    self.downstream.handle_unreachable(Peer { local, remote }, quoted, failure, now);
+                    self.downstream.handle_unreachable(&Peer { local, remote }, quoted, failure, now);
                 }
                 SocketRole::Upstream { .. } => {
-                    self.upstreams.handle_undeliverable(upstream(local, remote), quoted, failure, now);
+                    self.upstreams.handle_undeliverable(&upstream(local, remote), quoted, failure, now);
                 }
             },
             Input::Resolved { lookup, addresses, ttl } => {

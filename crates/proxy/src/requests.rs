@@ -38,7 +38,7 @@ impl Proxy {
                 Verdict::Admitted | Verdict::TooFast => Gate::TakeUnverified,
             }
         };
-        match self.downstream.handle_datagram(peer, bytes, now, gate) {
+        match self.downstream.handle_datagram(&peer, bytes, now, gate) {
             Received::Nothing | Received::Response { .. } => {}
             Received::Request { exchange, confirmable, message_id, token, content } => {
                 let arrival = Arrival { request: exchange, peer, confirmable, message_id, token };

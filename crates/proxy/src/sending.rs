@@ -208,7 +208,7 @@ impl Upstreams {
                     .map(coapway_message::Token::as_bytes)
                     .filter(|token| endpoint.is_token_free(&peer, token, now)),
             };
-            let exchange = endpoint.send_request(peer, order.confirmable, token, content, schedule, now);
+            let exchange = endpoint.send_request(&peer, order.confirmable, token, content, &schedule, now);
             exchange.ok().map(|exchange| (peer, exchange))
         };
         let Some((peer, exchange)) = origin.over_a_port(parameters.source_ports, order, now, &mut send)
@@ -231,7 +231,7 @@ impl Upstreams {
             origin.permits.transfers.touch(transfer, number(&peer), now);
         }
         if !order.confirmable {
-            let bytes = self.endpoint.trace(exchange).map_or(0, |trace| trace.bytes);
+            let bytes = self.endpoint.trace(exchange).map_or(0, |course| course.bytes);
             origin.permits.probing.sent(parameters.probing_rate, bytes, now);
             self.timers.insert(now + timing.timeout, Deadline::Release(exchange));
         }

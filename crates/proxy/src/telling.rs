@@ -130,7 +130,7 @@ impl Upstreams {
         let once = TransmissionParameters { max_retransmit: 0, ..parameters.transmission };
         let deadline = now + (timeout * TIMEOUTS).max(LEAST_WAIT);
         let schedule = Schedule { timeout, deadline, last_copy_before: now, ..Schedule::new(&once, now) };
-        let Ok(exchange) = self.endpoint.send_ping(peer, schedule, now) else { return };
+        let Ok(exchange) = self.endpoint.send_ping(&peer, &schedule, now) else { return };
         (origin.pings.under_way, origin.pings.wanted) = (Some(exchange), false);
         origin.window.start();
         origin.permits.probing.sent(parameters.probing_rate, EMPTY, now);

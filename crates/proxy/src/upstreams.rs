@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use coapway_endpoint::datagram::congestion::Loss;
 use coapway_endpoint::{
-    DuplicatesParameters, Endpoint, EndpointParameters, Event, Gate, Peer, Received, Seed, Trace, Transmit,
+    Course, DuplicatesParameters, Endpoint, EndpointParameters, Event, Gate, Peer, Received, Seed, Trace,
+    Transmit,
 };
 use coapway_message::{Content, ExchangeId, Failure, OwnedContent};
 use coapway_relay::{FetchId, UpstreamId};
@@ -89,14 +90,13 @@ struct Arrival {
 }
 
 impl Arrival {
-    fn of(trace: &Trace, sample: Option<Duration>, now: Instant) -> Self {
-        let copies = trace.copies.len() as u32;
-        let is_ambiguous = copies > 1 && trace.first_ack == Some(now);
+    fn of(course: &Course<'_>, sample: Option<Duration>, now: Instant) -> Self {
+        let is_ambiguous = !course.further.is_empty() && course.first_ack == Some(now);
         let ambiguous = is_ambiguous.then(|| Ambiguous {
-            key: Key { peer: trace.peer, message_id: trace.message_id },
-            copies: trace.copies.iter().map(|copy| copy.sent).collect(),
+            key: Key { peer: *course.peer, message_id: course.message_id },
+            copies: std::iter::once(&course.first).chain(course.further).map(|copy| copy.sent).collect(),
         });
-        Self { copies, confirmable: trace.confirmable, sample, ambiguous }
+        Self { copies: course.copies(), confirmable: course.confirmable, sample, ambiguous }
     }
 }
 
@@ -198,12 +198,12 @@ impl Upstreams {
     }
 
     /// Gives up an exchange: no further copy leaves.
-    pub(crate) fn cancel(&mut self, exchange: ExchangeId, now: Instant) -> Option<Trace> {
-        let trace = self.endpoint.cancel(exchange)?.clone();
+    pub(crate) fn cancel(&mut self, exchange: ExchangeId, now: Instant) -> Option<Course<'_>> {
+        self.endpoint.cancel(exchange)?;
         if let Some(outstanding) = self.end(exchange, now) {
             self.may_move.push(outstanding.origin);
         }
-        Some(trace)
+        self.endpoint.ended(exchange)
     }
 
     /// The window towards the origin of this exchange.
@@ -222,7 +222,7 @@ impl Upstreams {
     /// A datagram came to an upstream socket. A response goes to the fetch that is returned.
     pub(crate) fn handle_datagram<'d>(
         &mut self,
-        peer: Peer,
+        peer: &Peer,
         bytes: &'d [u8],
         now: Instant,
     ) -> Option<(FetchId, ExchangeId, Content<'d>)> {
@@ -239,13 +239,13 @@ impl Upstreams {
             }
             Received::Response { exchange, content, .. } => {
                 let outstanding = self.end(exchange, now)?;
-                if let Some(trace) = self.endpoint.ended(exchange) {
+                if let Some(course) = self.endpoint.ended(exchange) {
                     let sample =
-                        trace.first_ack.filter(|&at| at == now).and_then(|_| trace.exact_round_trip());
-                    let time = trace.copies.first().map(|first| now.since(first.sent));
-                    let arrival = Arrival::of(trace, sample, now);
+                        course.first_ack.filter(|&at| at == now).and_then(|_| course.exact_round_trip());
+                    let time = now.since(course.first.sent);
+                    let arrival = Arrival::of(&course, sample, now);
                     self.arrived(outstanding, arrival, now);
-                    if let (Some(origin), Some(time)) = (self.origins.get_mut(outstanding.origin), time) {
+                    if let Some(origin) = self.origins.get_mut(outstanding.origin) {
                         origin.responses.saw(time);
                     }
                 }
@@ -256,7 +256,13 @@ impl Upstreams {
         }
     }
 
-    pub(crate) fn handle_undeliverable(&mut self, peer: Peer, quoted: &[u8], failure: Failure, now: Instant) {
+    pub(crate) fn handle_undeliverable(
+        &mut self,
+        peer: &Peer,
+        quoted: &[u8],
+        failure: Failure,
+        now: Instant,
+    ) {
         self.endpoint.handle_unreachable(peer, quoted, failure, now);
     }
 
@@ -300,8 +306,8 @@ impl Upstreams {
         match event {
             Event::Acknowledged { exchange, round_trip } => {
                 let Some(outstanding) = self.known(exchange) else { return };
-                if let Some(trace) = self.endpoint.trace(exchange) {
-                    let arrival = Arrival::of(trace, round_trip, now);
+                if let Some(course) = self.endpoint.trace(exchange) {
+                    let arrival = Arrival::of(&course, round_trip, now);
                     self.arrived(outstanding, arrival, now);
                 }
                 self.release(exchange);
@@ -329,7 +335,7 @@ impl Upstreams {
             Event::Exhausted { exchange, .. } => {
                 let Some(outstanding) = self.known(exchange) else { return };
                 self.saw(outstanding.origin, true, now);
-                let began = self.endpoint.trace(exchange).and_then(|trace| Some(trace.copies.first()?.sent));
+                let began = self.endpoint.trace(exchange).map(|course| course.first.sent);
                 if let (Some(origin), Some(began)) = (self.origins.get_mut(outstanding.origin), began) {
                     origin.round_trip.failed(began, now);
                 }

@@ -1,13 +1,10 @@
-//! One message of ours under way, and when its copies leave (RFC 7252 §4.2).
+//! When the copies of one message leave (RFC 7252 §4.2).
 
 use std::time::Duration;
 
-use coapway_message::ExchangeId;
-use coapway_time::{Instant, TimerId};
+use coapway_time::Instant;
 
-use super::duplicates::EntryId;
 use crate::parameters::{TransmissionParameters, power, powers_below, scaled};
-use crate::trace::Trace;
 
 /// When the copies of one Confirmable message may leave.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -134,53 +131,6 @@ impl Schedule {
         }
         let before = plain(k - 1);
         plain(k).max(Duration::from_secs_f64((before.as_secs_f64() * end.as_secs_f64()).sqrt()))
-    }
-}
-
-/// What a message of ours is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A request.
-    Request,
-    /// A separate response.
-    Response(Answered),
-    /// An Empty Confirmable message.
-    Ping,
-}
-
-/// The request that a separate response answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Answered {
-    pub(super) request: ExchangeId,
-    pub(super) entry: EntryId,
-    /// Whether the address it came from is believed.
-    pub(super) verified: bool,
-}
-
-/// A message of ours under way.
-#[derive(Debug)]
-pub(super) struct Transmission {
-    pub(super) kind: Kind,
-    pub(super) schedule: Schedule,
-    pub(super) first_wait: Duration,
-    pub(super) timer: Option<TimerId>,
-    pub(super) acknowledged: bool,
-    /// Whether it counts against the window towards its peer.
-    pub(super) in_turn: bool,
-    /// Whether its token is one of the caller's.
-    pub(super) preserved: bool,
-    pub(super) trace: Trace,
-}
-
-impl Transmission {
-    /// Whether a further copy may leave at `now`: not sooner than the shortest timeout after the last,
-    /// not outside the span (RFC 7252 §4.2).
-    pub(super) fn may_leave_at(&self, now: Instant) -> bool {
-        let copies = &self.trace.copies;
-        now < self.schedule.deadline
-            && now <= self.schedule.last_copy_before
-            && copies.last().is_none_or(|last| last.sent + self.schedule.timeout <= now)
-            && copies.first().is_none_or(|first| now <= first.sent + self.schedule.latest_offset())
     }
 }
 
