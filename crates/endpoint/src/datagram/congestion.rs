@@ -140,12 +140,16 @@ impl Window {
         } else {
             self.typical *= 1.0 - STEP;
         }
-        if self.size <= FLOOR || self.typical * 2.0 < self.unloaded {
+        if self.size <= FLOOR || self.unloaded == 0.0 || self.typical * 2.0 < self.unloaded {
             self.unloaded = self.typical;
         }
         let is_auto = matches!(self.nstart, Nstart::Auto { .. });
         let pause = Duration::from_micros(self.typical as u64);
-        if self.is_swollen() && is_auto && self.last_cut.is_none_or(|cut| now.since(cut) >= pause) {
+        if self.is_swollen()
+            && self.size > FLOOR
+            && is_auto
+            && self.last_cut.is_none_or(|cut| now.since(cut) >= pause)
+        {
             self.size = (self.size * RELIEF).max(FLOOR);
             (self.was_cut, self.last_cut) = (true, Some(now));
         }
@@ -171,8 +175,9 @@ impl Window {
             _ => false,
         };
         let recently = self.last_cut.is_some_and(|cut| now.since(cut) < loss.timeout);
-        if (silent || mostly_lost || swollen) && !recently {
-            let floor = if loss.exact_samples >= FLOOR_SAMPLES { FLOOR } else { 1.0 };
+        let floor = if loss.exact_samples >= FLOOR_SAMPLES { FLOOR } else { 1.0 };
+        // A loss before anything was learned says nothing about how far the window may grow.
+        if (silent || mostly_lost || swollen) && !recently && self.size > floor {
             self.size = (self.size / 2.0).max(floor);
             self.was_cut = true;
             self.last_cut = Some(now);
@@ -336,7 +341,7 @@ mod tests {
     fn a_standing_queue_stops_its_growth_and_brings_it_down() {
         let mut window = Window::new(AUTO);
         round_trips(&mut window, 0, 60, 100);
-        assert_eq!(window.size(), 63);
+        assert_eq!(window.size(), 64);
         round_trips(&mut window, 100, 100, 2000);
         assert_eq!(window.size(), 4);
         round_trips(&mut window, 300, 100, 2000);
@@ -346,7 +351,7 @@ mod tests {
     #[test]
     fn neither_single_slow_answers_nor_short_queues_count() {
         let mut window = grown(64);
-        for exchange in 0..1000 {
+        for exchange in 1..1000 {
             let millis = if exchange % 10 == 0 { 4000 } else { 20 };
             window.saw(Duration::from_millis(millis), at(exchange));
         }
@@ -355,6 +360,16 @@ mod tests {
             window.saw(Duration::from_millis(200), at(exchange));
         }
         assert_eq!(window.size(), 64, "ten times as long, and 180 ms");
+    }
+
+    #[test]
+    fn a_loss_at_the_floor_does_not_slow_the_growth() {
+        let mut window = Window::new(AUTO);
+        window.timed_out(&Loss { exact_samples: 0, ..loss(0) }, at(2));
+        for exchange in 0..20 {
+            window.acknowledged(1, exchange, true);
+        }
+        assert_eq!(window.size(), 21);
     }
 
     #[test]
