@@ -84,7 +84,7 @@ struct Arrival {
 
 impl Arrival {
     fn of(course: &Course<'_>, sample: Option<Duration>) -> Self {
-        Self { copies: course.copies(), confirmable: course.confirmable, sample }
+        Self { copies: course.copies(), confirmable: course.is_confirmable(), sample }
     }
 }
 
@@ -217,8 +217,8 @@ impl Upstreams {
                 let outstanding = self.end(exchange, now)?;
                 if let Some(course) = self.endpoint.ended(exchange) {
                     let sample =
-                        course.first_ack.filter(|&at| at == now).and_then(|_| course.exact_round_trip());
-                    let time = now.since(course.first.sent);
+                        course.first_ack().filter(|&at| at == now).and_then(|_| course.exact_round_trip());
+                    let time = now.since(course.first().sent);
                     let arrival = Arrival::of(&course, sample);
                     self.arrived(outstanding, arrival, now);
                     if let Some(origin) = self.origins.get_mut(outstanding.origin) {
