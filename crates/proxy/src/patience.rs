@@ -209,7 +209,7 @@ impl Proxy {
             Phase::LookingUp | Phase::Queued(_) => self.fail(id, Failure::TimedOut, now),
             Phase::Sent(_, exchange) => {
                 for &exchange in fetch.earlier.iter().chain([&exchange]) {
-                    self.upstreams.endpoint.stop_copies(exchange);
+                    self.upstreams.stop_copies(exchange);
                 }
             }
         }

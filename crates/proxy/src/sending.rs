@@ -231,7 +231,7 @@ impl Upstreams {
             origin.permits.transfers.touch(transfer, number(&peer), now);
         }
         if !order.confirmable {
-            let bytes = self.endpoint.trace(exchange).map_or(0, |course| course.bytes);
+            let bytes = self.endpoint.trace(exchange).map_or(0, |course| course.bytes());
             origin.permits.probing.sent(parameters.probing_rate, bytes, now);
             self.timers.insert(now + timing.timeout, Deadline::Release(exchange));
         }

@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use coapway_endpoint::{Peer, Schedule, TransmissionParameters};
+use coapway_endpoint::{Course, Peer, Schedule, TransmissionParameters};
 use coapway_message::ExchangeId;
 use coapway_time::Instant;
 use smallvec::SmallVec;
@@ -25,6 +25,8 @@ const PAUSE: Duration = Duration::from_secs(24 * 3600);
 /// A ping is waited for at least this long, and for so many timeouts.
 const LEAST_WAIT: Duration = Duration::from_secs(2);
 const TIMEOUTS: u32 = 3;
+/// So many places have to be free: a ping that is lost holds its own for a while.
+const ROOM: u32 = 2;
 /// Bytes of an Empty message.
 const EMPTY: u32 = 4;
 
@@ -44,6 +46,16 @@ pub(crate) struct Pings {
     under_way: Option<ExchangeId>,
     missed: u32,
     not_before: Instant,
+}
+
+impl Ambiguous {
+    pub(crate) fn of(course: &Course<'_>) -> Self {
+        let copies = std::iter::once(course.first()).chain(course.further().iter().copied());
+        Self {
+            key: Key { peer: course.peer(), message_id: course.message_id() },
+            copies: copies.map(|copy| copy.sent).collect(),
+        }
+    }
 }
 
 impl Pings {
@@ -119,7 +131,7 @@ impl Upstreams {
         let timeout = origin.round_trip.in_force(parameters.max_wait);
         origin.pings.wanted = parameters.retransmit.probe != Probe::Off && origin.round_trip.is_backed_off();
         if !origin.pings.wanted
-            || !origin.window.is_open()
+            || origin.window.size() < origin.window.outstanding() + ROOM
             || under_way.is_some()
             || now < not_before
             || origin.silence.is_dormant()

@@ -15,7 +15,7 @@ use coapway_time::{Instant, Timers};
 use hashbrown::HashMap;
 
 use crate::alert::Alert;
-use crate::apart::{Apart, Key};
+use crate::apart::Apart;
 use crate::budget::Budget;
 use crate::origin::ORIGIN_LIFETIME;
 use crate::origins::Origins;
@@ -91,12 +91,9 @@ struct Arrival {
 
 impl Arrival {
     fn of(course: &Course<'_>, sample: Option<Duration>, now: Instant) -> Self {
-        let is_ambiguous = !course.further.is_empty() && course.first_ack == Some(now);
-        let ambiguous = is_ambiguous.then(|| Ambiguous {
-            key: Key { peer: *course.peer, message_id: course.message_id },
-            copies: std::iter::once(&course.first).chain(course.further).map(|copy| copy.sent).collect(),
-        });
-        Self { copies: course.copies(), confirmable: course.confirmable, sample, ambiguous }
+        let is_ambiguous = course.copies() > 1 && course.first_ack() == Some(now);
+        let ambiguous = is_ambiguous.then(|| Ambiguous::of(course));
+        Self { copies: course.copies(), confirmable: course.is_confirmable(), sample, ambiguous }
     }
 }
 
@@ -241,8 +238,8 @@ impl Upstreams {
                 let outstanding = self.end(exchange, now)?;
                 if let Some(course) = self.endpoint.ended(exchange) {
                     let sample =
-                        course.first_ack.filter(|&at| at == now).and_then(|_| course.exact_round_trip());
-                    let time = now.since(course.first.sent);
+                        course.first_ack().filter(|&at| at == now).and_then(|_| course.exact_round_trip());
+                    let time = now.since(course.first().sent);
                     let arrival = Arrival::of(&course, sample, now);
                     self.arrived(outstanding, arrival, now);
                     if let Some(origin) = self.origins.get_mut(outstanding.origin) {
@@ -335,7 +332,7 @@ impl Upstreams {
             Event::Exhausted { exchange, .. } => {
                 let Some(outstanding) = self.known(exchange) else { return };
                 self.saw(outstanding.origin, true, now);
-                let began = self.endpoint.trace(exchange).map(|course| course.first.sent);
+                let began = self.endpoint.trace(exchange).map(|course| course.first().sent);
                 if let (Some(origin), Some(began)) = (self.origins.get_mut(outstanding.origin), began) {
                     origin.round_trip.failed(began, now);
                 }
@@ -364,7 +361,7 @@ impl Upstreams {
                     origin.permits.probing.refused();
                 }
                 if matches!(failure, Failure::Unreachable | Failure::TimedOut) {
-                    self.missed(outstanding.origin, &trace, now);
+                    self.missed(outstanding.origin, &trace, failure, now);
                 }
                 let trace = Some(trace);
                 self.progress.push_back(Progress::Failed { fetch: outstanding.fetch, failure, trace });
@@ -452,6 +449,12 @@ impl Upstreams {
         }
         self.count_transfers(index);
         self.may_move.push(index);
+    }
+
+    /// No further copy leaves in this exchange; its place is for others.
+    pub(crate) fn stop_copies(&mut self, exchange: ExchangeId) {
+        self.endpoint.stop_copies(exchange);
+        self.release(exchange);
     }
 
     /// The exchange no longer counts against the window.
