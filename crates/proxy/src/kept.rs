@@ -77,6 +77,7 @@ impl Proxy {
         for &(age, time) in kept.round_trips.iter().filter(|&&(age, _)| counts(age)) {
             oldest = oldest.min(age);
             origin.round_trip.sample(time, now - oldest);
+            origin.window.saw(time, now - oldest);
         }
         origin.window.resume(kept.window);
         if kept.heard {

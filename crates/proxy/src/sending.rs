@@ -106,7 +106,7 @@ impl Upstreams {
         origin.is_starved = false;
         origin.permits.transfers.expire(now);
         self.count_transfers(index);
-        self.pump(index, now);
+        self.may_move.push(index);
     }
 
     /// Takes note of how many transfers there are with an origin, and of when one is over.

@@ -261,14 +261,18 @@ impl Upstreams {
 
     /// Carries the endpoint's events into windows and timeouts and says what they mean for fetches.
     pub(crate) fn poll_progress(&mut self, now: Instant) -> Option<Progress> {
-        while let Some(index) = self.may_move.pop() {
+        loop {
+            if let Some(progress) = self.progress.pop_front() {
+                return Some(progress);
+            }
+            // What has ended is taken note of before anything takes its place.
+            if let Some(event) = self.endpoint.poll_event() {
+                self.handle_event(event, now);
+                continue;
+            }
+            let index = self.may_move.pop()?;
             self.pump(index, now);
         }
-        while self.progress.is_empty() {
-            let event = self.endpoint.poll_event()?;
-            self.handle_event(event, now);
-        }
-        self.progress.pop_front()
     }
 
     fn handle_event(&mut self, event: Event, now: Instant) {
@@ -326,7 +330,7 @@ impl Upstreams {
                     origin.permits.probing.refused();
                 }
                 if matches!(failure, Failure::Unreachable | Failure::TimedOut) {
-                    self.missed(outstanding.origin, &trace, now);
+                    self.missed(outstanding.origin, &trace, failure, now);
                 }
                 let trace = Some(trace);
                 self.progress.push_back(Progress::Failed { fetch: outstanding.fetch, failure, trace });

@@ -140,12 +140,16 @@ impl Window {
         } else {
             self.typical *= 1.0 - STEP;
         }
-        if self.size <= FLOOR || self.typical * 2.0 < self.unloaded {
+        if self.size <= FLOOR || self.unloaded == 0.0 || self.typical * 2.0 < self.unloaded {
             self.unloaded = self.typical;
         }
         let is_auto = matches!(self.nstart, Nstart::Auto { .. });
         let pause = Duration::from_micros(self.typical as u64);
-        if self.is_swollen() && is_auto && self.last_cut.is_none_or(|cut| now.since(cut) >= pause) {
+        if self.is_swollen()
+            && self.size > FLOOR
+            && is_auto
+            && self.last_cut.is_none_or(|cut| now.since(cut) >= pause)
+        {
             self.size = (self.size * RELIEF).max(FLOOR);
             (self.was_cut, self.last_cut) = (true, Some(now));
         }
@@ -163,7 +167,8 @@ impl Window {
         }
         // What leaves at the moment of an arrival leaves because of it, or after it was read.
         let silent = self.last_arrival.is_none_or(|arrival| arrival <= loss.sent);
-        let considered = (2.0 * self.size).clamp(20.0, 128.0) as u32;
+        // Of fewer, chance makes it most now and then although each way loses but 15 %.
+        let considered = (2.0 * self.size).clamp(64.0, 128.0) as u32;
         let mask = u128::MAX >> (128 - considered);
         let mostly_lost = (self.needed_copies & mask).count_ones() * 2 > considered;
         let swollen = match (loss.round_trip, loss.minimum) {
@@ -171,8 +176,9 @@ impl Window {
             _ => false,
         };
         let recently = self.last_cut.is_some_and(|cut| now.since(cut) < loss.timeout);
-        if (silent || mostly_lost || swollen) && !recently {
-            let floor = if loss.exact_samples >= FLOOR_SAMPLES { FLOOR } else { 1.0 };
+        let floor = if loss.exact_samples >= FLOOR_SAMPLES { FLOOR } else { 1.0 };
+        // A loss before anything was learned says nothing about how far the window may grow.
+        if (silent || mostly_lost || swollen) && !recently && self.size > floor {
             self.size = (self.size / 2.0).max(floor);
             self.was_cut = true;
             self.last_cut = Some(now);
@@ -272,7 +278,7 @@ mod tests {
     #[test]
     fn mostly_lost_exchanges_halve_it() {
         let mut window = grown(10);
-        for _ in 0..20 {
+        for _ in 0..33 {
             window.acknowledged(2, 100, true);
         }
         window.arrived(at(11));
@@ -324,21 +330,22 @@ mod tests {
         }
     }
 
-    /// So many round trips of `millis`, one a second, while requests wait.
-    fn round_trips(window: &mut Window, from: u64, count: u64, millis: u64) {
-        for second in from..from + count {
+    /// So many round trips of `millis`, one a second, while requests wait; returns the smallest window.
+    fn round_trips(window: &mut Window, from: u64, count: u64, millis: u64) -> u32 {
+        let sizes = (from..from + count).map(|second| {
             window.saw(Duration::from_millis(millis), at(second));
             window.acknowledged(1, 100, true);
-        }
+            window.size()
+        });
+        sizes.min().unwrap_or(0)
     }
 
     #[test]
     fn a_standing_queue_stops_its_growth_and_brings_it_down() {
         let mut window = Window::new(AUTO);
         round_trips(&mut window, 0, 60, 100);
-        assert_eq!(window.size(), 63);
-        round_trips(&mut window, 100, 100, 2000);
-        assert_eq!(window.size(), 4);
+        assert_eq!(window.size(), 64);
+        assert_eq!(round_trips(&mut window, 100, 100, 2000), 4);
         round_trips(&mut window, 300, 100, 2000);
         assert!(window.size() > 10, "what lasts is the path, and no queue of ours");
     }
@@ -346,7 +353,7 @@ mod tests {
     #[test]
     fn neither_single_slow_answers_nor_short_queues_count() {
         let mut window = grown(64);
-        for exchange in 0..1000 {
+        for exchange in 1..1000 {
             let millis = if exchange % 10 == 0 { 4000 } else { 20 };
             window.saw(Duration::from_millis(millis), at(exchange));
         }
@@ -355,6 +362,16 @@ mod tests {
             window.saw(Duration::from_millis(200), at(exchange));
         }
         assert_eq!(window.size(), 64, "ten times as long, and 180 ms");
+    }
+
+    #[test]
+    fn a_loss_at_the_floor_does_not_slow_the_growth() {
+        let mut window = Window::new(AUTO);
+        window.timed_out(&Loss { exact_samples: 0, ..loss(0) }, at(2));
+        for exchange in 0..20 {
+            window.acknowledged(1, exchange, true);
+        }
+        assert_eq!(window.size(), 21);
     }
 
     #[test]

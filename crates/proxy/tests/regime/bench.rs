@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use coapway_endpoint::{EndpointParameters, Local, Nstart, Seed, SocketId};
 use coapway_message::uri::{Authority, Host};
-use coapway_message::{
-    Code, Content, Datagram, Failure, MessageType, OptionNumber, OptionsWriter, datagram,
-};
+use coapway_message::{Code, Content, Datagram, Failure, MessageType, OptionNumber, OptionsWriter, datagram};
 use coapway_proxy::{
     Event, Input, Limits, Listening, Output, Parameters, Patience, Proxy, Sampling, SocketRole,
     UpstreamParameters,
@@ -53,6 +51,8 @@ pub(crate) struct Bench {
     pub(crate) alerts: Vec<&'static str>,
     /// Cause, evidence and copies of each request that is over.
     pub(crate) records: Vec<String>,
+    /// Whether clients acknowledge separate responses.
+    pub(crate) acknowledges: bool,
     wake: Option<Instant>,
     message_id: u16,
 }
@@ -86,6 +86,7 @@ impl Bench {
             answers: Vec::new(),
             alerts: Vec::new(),
             records: Vec::new(),
+            acknowledges: true,
             wake: None,
             message_id: 0,
         }
@@ -94,6 +95,7 @@ impl Bench {
     fn give(&mut self, input: Input<'_>) {
         self.proxy.handle_input(input, self.now);
         self.proxy.check_invariants();
+        let mut separate = Vec::new();
         loop {
             match self.proxy.poll_output() {
                 Output::Transmit(transmit) => {
@@ -106,13 +108,17 @@ impl Bench {
                             if content.code == Code::EMPTY {
                                 continue;
                             }
-                            self.answers.push(Answer {
+                            let answer = Answer {
                                 port: transmit.peer.remote.port(),
                                 code: content.code,
                                 max_age: content.options.uint(OptionNumber::MAX_AGE),
                                 text: String::from_utf8_lossy(content.payload).into_owned(),
                                 message_id: datagram.message_id,
-                            });
+                            };
+                            if datagram.message_type == MessageType::Confirmable && self.acknowledges {
+                                separate.push(answer.clone());
+                            }
+                            self.answers.push(answer);
                         }
                     }
                 }
@@ -129,10 +135,11 @@ impl Bench {
                 Output::LookUp { .. } => panic!("nothing is looked up"),
                 Output::Wait { until } => {
                     self.wake = until;
-                    return;
+                    break;
                 }
             }
         }
+        separate.iter().for_each(|answer| self.reply(answer, MessageType::Acknowledgement));
     }
 
     /// Lets time pass and timers fire, which are up to a tick of their wheel late.

@@ -39,7 +39,10 @@ fn without_an_answer_the_record_says_what_is_known() {
     bench.ask(1, "a", CON, Code::POST, b"t");
     bench.pass(30 * SECOND);
     assert_eq!(bench.answer().text, "outcome-unknown: no answer in time");
-    assert_eq!((bench.asked().len(), &bench.records[..]), (1, &["client-gone outcome-unknown 1".to_owned()][..]));
+    assert_eq!(
+        (bench.asked().len(), &bench.records[..]),
+        (1, &["client-gone outcome-unknown 1".to_owned()][..])
+    );
 }
 
 #[test]
@@ -103,6 +106,7 @@ fn other_clients_answered_requests_and_empty_tokens_are_no_sign() {
 #[test]
 fn the_patience_of_a_client_is_learned_and_unlearned() {
     let mut bench = bench(Patience::Learned);
+    bench.acknowledges = false;
     // Eight times it has given up when its answer comes after 6 s.
     for number in 0..8 {
         bench.get(1, &number.to_string());
@@ -141,5 +145,8 @@ fn off_means_that_each_request_has_its_time() {
     for sent in std::mem::take(&mut bench.sent) {
         bench.respond(&sent);
     }
-    assert_eq!((&bench.records[..], bench.answers.len()), (&["ok - 1".to_owned(), "ok - 1".to_owned()][..], 2));
+    assert_eq!(
+        (&bench.records[..], bench.answers.len()),
+        (&["ok - 1".to_owned(), "ok - 1".to_owned()][..], 2)
+    );
 }
