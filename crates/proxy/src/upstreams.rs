@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use coapway_endpoint::datagram::congestion::Loss;
 use coapway_endpoint::{
-    Course, DuplicatesParameters, Endpoint, EndpointParameters, Event, Gate, Peer, Received, Seed, Trace,
-    Transmit,
+    Course, DuplicatesParameters, Endpoint, EndpointParameters, Estimator, Event, Gate, Nstart, Peer,
+    Received, Seed, Trace, Transmit,
 };
 use coapway_message::{Content, ExchangeId, Failure, OwnedContent};
 use coapway_relay::{FetchId, UpstreamId};
@@ -19,11 +19,14 @@ use crate::apart::Apart;
 use crate::budget::Budget;
 use crate::origin::ORIGIN_LIFETIME;
 use crate::origins::Origins;
-use crate::parameters::UpstreamParameters;
+use crate::parameters::{CopySchedule, UpstreamParameters};
 use crate::schedule::Derived;
 use crate::shift::Change;
 use crate::telling::Ambiguous;
 use crate::transfers::Transfer;
+
+/// After so many copies in vain an exchange makes way for others.
+const MANY_COPIES: u32 = 3;
 
 /// What became of a fetch that was handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -327,6 +330,9 @@ impl Upstreams {
                         self.budget.charge();
                     }
                 }
+                if copies >= MANY_COPIES {
+                    self.make_way(exchange, outstanding.origin);
+                }
                 self.progress.push_back(Progress::Retransmitted { fetch: outstanding.fetch, copies });
             }
             Event::Exhausted { exchange, .. } => {
@@ -449,6 +455,19 @@ impl Upstreams {
         }
         self.count_transfers(index);
         self.may_move.push(index);
+    }
+
+    /// Several copies in a row were in vain, and the next leaves after a long wait: meanwhile its place in a
+    /// window that is learned is for others, who ask the origin sooner whether it is there.
+    fn make_way(&mut self, exchange: ExchangeId, index: u32) {
+        let Some(origin) = self.origins.get(index) else { return };
+        let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
+        let is_stretched = parameters.retransmit.schedule == CopySchedule::Stretched
+            && parameters.rto.estimator != Estimator::Fixed
+            && origin.round_trip.last().is_some();
+        if is_stretched && matches!(parameters.nstart, Nstart::Auto { .. }) {
+            self.release(exchange);
+        }
     }
 
     /// No further copy leaves in this exchange; its place is for others.
