@@ -128,7 +128,7 @@ impl Hop {
             }
             7 => {
                 let peer = peer(script.byte()?);
-                if let Ok(exchange) = self.endpoint.send_ping(peer, self.schedule(), self.now) {
+                if let Ok(exchange) = self.endpoint.send_ping(&peer, &self.schedule(), self.now) {
                     assert!(self.open.insert(exchange));
                 }
                 self.drain(1);
@@ -150,7 +150,7 @@ impl Hop {
             10 => {
                 let (peer, datagram) = script.pick(&self.sent)?.clone();
                 let quoted = datagram.get(..usize::from(script.byte()?)).unwrap_or(&datagram);
-                self.endpoint.handle_unreachable(peer, quoted, Failure::Unreachable, self.now);
+                self.endpoint.handle_unreachable(&peer, quoted, Failure::Unreachable, self.now);
                 self.drain(0);
             }
             // A request under a small Message ID, so that scripts reuse it.
@@ -173,7 +173,7 @@ impl Hop {
 
     fn send_request(&mut self, peer: Peer, confirmable: bool) {
         let content = Content::bare(Code::GET);
-        let sent = self.endpoint.send_request(peer, confirmable, None, &content, self.schedule(), self.now);
+        let sent = self.endpoint.send_request(&peer, confirmable, None, &content, &self.schedule(), self.now);
         if let Ok(exchange) = sent {
             assert!(self.open.insert(exchange), "a name is given once");
         }
@@ -181,7 +181,7 @@ impl Hop {
     }
 
     fn give(&mut self, peer: Peer, bytes: Vec<u8>) {
-        match self.endpoint.handle_datagram(peer, &bytes, self.now, || Gate::Take) {
+        match self.endpoint.handle_datagram(&peer, &bytes, self.now, || Gate::Take) {
             Received::Nothing => {}
             Received::Request { exchange, .. } => {
                 assert!(!self.asked.contains(&exchange), "a request is told once");
@@ -220,7 +220,7 @@ impl Hop {
             let datagram = Datagram::parse(transmit.datagram).expect("what it sends is well-formed");
             let empty = datagram.content.code == Code::EMPTY;
             assert!(empty || datagram.message_type != MessageType::Reset, "a Reset is empty");
-            keep(&mut self.sent, (transmit.peer, transmit.datagram.to_vec()));
+            keep(&mut self.sent, (*transmit.peer, transmit.datagram.to_vec()));
         }
         assert!(count <= most, "{count} datagrams at once");
         while let Some(event) = self.endpoint.poll_event() {

@@ -107,6 +107,7 @@ fn parameters() -> Parameters {
             ..coapway_relay::Parameters::default()
         },
         answer_within: None,
+        patience: coapway_proxy::Patience::Off,
         limits: Limits { fetches: MOST_FETCHES, origins: 3, names: 2, clients: 4, hints: 4 },
     }
 }

@@ -6,12 +6,14 @@ use crate::metadata::Package;
 const PREFIX: &str = "coapway-";
 
 /// The house: every package and the floor that it is on.
-const FLOORS: [(&str, u8); 11] = [
-    ("daemon", 7),
+const FLOORS: [(&str, u8); 13] = [
+    ("daemon", 8),
+    ("tune", 7),
     ("demo", 6),
     ("lab", 5),
     ("sim", 5),
     ("config", 4),
+    ("model", 3),
     ("proxy", 3),
     ("transport", 3),
     ("endpoint", 2),

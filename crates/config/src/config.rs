@@ -94,6 +94,7 @@ impl Config {
                 client_rate: self.settings.limits.values.client_rate,
             },
             answer_within: self.settings.downstream.values.answer_within,
+            patience: self.settings.clients.values.patience,
             limits: self.settings.limits(),
         }
     }
@@ -116,6 +117,11 @@ impl Config {
     /// The command that is run for each alert, and its arguments; empty for none.
     pub fn on_alert(&self) -> &[String] {
         &self.settings.process.values.on_alert.0
+    }
+
+    /// The file that keeps what was learned over a restart.
+    pub fn state(&self) -> Option<&Path> {
+        self.settings.process.values.state.0.as_deref()
     }
 
     /// Where forward records go.

@@ -169,7 +169,7 @@ fn off() -> String {
     "off".to_owned()
 }
 
-fn duration(raw: &Raw, least: Duration, most: Duration) -> Result<Duration, Wrong> {
+pub(crate) fn duration(raw: &Raw, least: Duration, most: Duration) -> Result<Duration, Wrong> {
     let duration = match raw {
         Raw::Seconds(text) => parse_seconds(text)?,
         Raw::Text(text) | Raw::Word(text) => parse_duration(text)?,

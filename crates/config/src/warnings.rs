@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use coapway_endpoint::{Estimator, RtoParameters, TransmissionParameters};
+use coapway_endpoint::{Carry, Estimator, RtoParameters, TransmissionParameters};
 use coapway_proxy::{PostGuard, TokenPolicy, UpstreamParameters};
 use coapway_relay::Forward;
 
-use crate::schema::upstream::{Upstream, name};
+use crate::schema::upstream::Upstream;
 use crate::schema::window::Window;
 use crate::section::{Section, Table};
 use crate::sets::{UpstreamSet, downstream, upstream_sets};
@@ -119,9 +119,9 @@ fn upstream(settings: &Settings, set: UpstreamSet<'_>, warnings: &mut Vec<String
     ]) {
         timeouts(set.section, &parameters.rto, warnings);
     }
-    if !parameters.rto.carry && !inherits(&["rto.carry"]) {
+    if parameters.rto.carry == Carry::Never && !inherits(&["rto.carry"]) {
         warnings.push(format!(
-            "{} = false: where the round-trip time is above the timeout, each request is sent again and again, for \
+            "{} = \"never\": where the round-trip time is above the timeout, each request is sent again and again, for \
              ever, and nothing is learned (RFC 8961 §4)",
             set.section.qualified("rto.carry")
         ));
@@ -180,9 +180,9 @@ fn timeouts(section: &Section<Upstream>, rto: &RtoParameters, warnings: &mut Vec
             warnings.push(format!(
                 "{} has no effect: it is for {:?}, and {} is {:?}",
                 section.qualified(key),
-                name(estimator),
+                estimator.name(),
                 section.qualified("rto.estimator"),
-                name(rto.estimator)
+                rto.estimator.name()
             ));
         }
     }

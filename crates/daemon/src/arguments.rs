@@ -49,6 +49,8 @@ pub(crate) enum Command {
     Ping(PingArguments),
     /// Compare policies on simulated paths: named ones, your own, or those your records have seen.
     Simulate(coapway_lab::Arguments),
+    /// Read forward records; say what the path is like, propose parameters and show what they would do.
+    Tune(coapway_tune::Arguments),
     /// Watch the proxy on a weak link, simulated, and change the weather.
     Demo(coapway_demo::Arguments),
 }

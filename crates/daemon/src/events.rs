@@ -38,7 +38,7 @@ impl Events {
         {
             tracing::warn!("waiting until somebody reads {}", path.display());
         }
-        let wall_clock = WallClock { at_start: clock.started_at() };
+        let wall_clock = WallClock { at_start: clock.zero() };
         let records = Some(RecordWriter::start(target, wall_clock)?);
         Ok(Self { records, on_alert })
     }

@@ -16,6 +16,7 @@ mod serve;
 mod service;
 mod signals;
 mod sockets;
+mod state;
 mod watch;
 mod worker;
 
@@ -46,6 +47,7 @@ pub fn run() -> ExitCode {
         Command::Observe(arguments) => client::observe(&arguments),
         Command::Ping(arguments) => client::ping(&arguments),
         Command::Simulate(arguments) => coapway_lab::run(&arguments),
+        Command::Tune(arguments) => coapway_tune::run(&arguments),
         Command::Demo(arguments) => coapway_demo::run(&arguments),
     }
 }

@@ -94,7 +94,9 @@ impl OnAlert {
                 recent: Some(*recent),
                 ..message
             },
-            Alert::RetriesCalmed { upstream, origin } => {
+            Alert::RetriesCalmed { upstream, origin }
+            | Alert::OriginDown { upstream, origin }
+            | Alert::OriginBack { upstream, origin } => {
                 Message { upstream: name(upstream), origin: Some(origin.to_string()), ..message }
             }
             Alert::TimeoutOverCap { upstream, origin, quantile } => Message {

@@ -118,7 +118,8 @@ async fn run(settings: &Settings, config: Config) -> ExitCode {
     banner(&config);
     let parameters = service::parameters(&config, sockets.listeners().collect());
     let listening = service::listening(&config);
-    let worker = Worker::new(parameters, listening, sockets, resolver, events, clock, Seed(seed));
+    let mut worker = Worker::new(parameters, listening, sockets, resolver, events, clock, Seed(seed));
+    worker.restore(config.state().map(Into::into));
     let worker = Service { settings, config, clock, worker }.run(signals).await;
     worker.tell_counters();
     tracing::info!("stopped");

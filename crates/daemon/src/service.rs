@@ -180,6 +180,9 @@ impl Service<'_> {
             bound,
             resolver,
         });
+        if config.state() != self.config.state() {
+            self.worker.keep(config.state().map(Into::into));
+        }
         if let Some(records) = records {
             self.worker.reader().replace(records);
         }

@@ -148,6 +148,7 @@ impl Story {
                 | Cause::Local
                 | Cause::Held
                 | Cause::Dormant
+                | Cause::ClientGone
                 | Cause::Joined
                 | Cause::Withheld => {}
             }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use coapway_message::{Content, ExchangeId, Failure};
 
+use crate::peer::Peer;
 use crate::trace::{AnswerKind, Trace};
 
 /// What is done with a request that was not seen before.
@@ -77,6 +78,14 @@ pub enum Event {
         exchange: ExchangeId,
         /// The round-trip time, when exactly one copy had left.
         round_trip: Option<Duration>,
+    },
+    /// An Acknowledgement came for a message that was acknowledged before, or that is over, or that never
+    /// was: a receiver acknowledges every copy.
+    AcknowledgedAgain {
+        /// From whom.
+        peer: Peer,
+        /// The Message ID.
+        message_id: u16,
     },
     /// The wait for an Acknowledgement ran out; another copy left if `copies` grew.
     Retransmitted {

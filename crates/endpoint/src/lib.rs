@@ -28,7 +28,7 @@ pub use datagram::retransmission::Schedule;
 pub use datagram::round_trip::{RoundTrip, Timing};
 pub use event::{Counters, Event, Gate, Received, Refused};
 pub use parameters::{
-    DuplicatesParameters, EndpointParameters, Estimator, Nstart, RtoParameters, TransmissionParameters,
+    Carry, DuplicatesParameters, EndpointParameters, Estimator, Nstart, RtoParameters, TransmissionParameters,
 };
 pub use peer::{Local, Peer, SocketId, hash_address};
-pub use trace::{AnswerKind, Copy, Trace};
+pub use trace::{AnswerKind, Copy, Course, Trace};

@@ -26,6 +26,12 @@ pub(crate) fn power(base: f32, n: u32) -> f64 {
     (0..n.min(30)).fold(1.0, |power, _| power * f64::from(base))
 }
 
+/// In whole microseconds, as instants count.
+#[inline]
+pub(crate) const fn micros(duration: Duration) -> u64 {
+    duration.as_secs().saturating_mul(1_000_000).saturating_add(duration.subsec_micros() as u64)
+}
+
 /// 2ⁿ − 1; from n = 30 on it grows no more.
 pub(crate) fn power_of_two_less_one(n: u32) -> f64 {
     f64::from((1u32 << n.min(30)) - 1)
@@ -130,6 +136,35 @@ impl Estimator {
         Self::PeakHopper,
         Self::Pto,
     ];
+
+    /// How it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::P95 => "p95",
+            Self::Budget => "budget",
+            Self::Rfc6298 => "rfc6298",
+            Self::Linux => "linux",
+            Self::Cocoa => "cocoa",
+            Self::CocoaStrong => "cocoa_strong",
+            Self::PeakHopper => "peakhopper",
+            Self::Pto => "pto",
+        }
+    }
+}
+
+/// What a wait that ran out means for the exchanges to come, until there is an exact sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carry {
+    /// As the estimator has it: `RanOut` for `Fixed` and `P95`, `Never` for CoCoA, `InForce` for all others.
+    Auto,
+    /// Nothing, as in RFC 7252.
+    Never,
+    /// Their timeout is twice the one in force.
+    InForce,
+    /// Their timeout is twice the wait that ran out, with what chance added to it: from one lossy exchange to
+    /// the next that adds up.
+    RanOut,
 }
 
 /// Parameters of a learned timeout.
@@ -147,8 +182,8 @@ pub struct RtoParameters {
     pub cap: Duration,
     /// The share of exchanges that may be sent again needlessly; for `Budget`.
     pub spurious_budget: f64,
-    /// Whether a timeout that ran out is doubled for the exchanges to come, too.
-    pub carry: bool,
+    /// What a wait that ran out means for the exchanges to come.
+    pub carry: Carry,
     /// The smallest first timeout.
     pub floor: Duration,
 }
@@ -167,7 +202,7 @@ impl Default for RtoParameters {
             factor: 2.5,
             cap: Duration::from_secs(10),
             spurious_budget: 0.05,
-            carry: true,
+            carry: Carry::Auto,
             floor: Duration::from_millis(200),
         }
     }

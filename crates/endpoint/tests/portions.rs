@@ -35,7 +35,7 @@ fn a_late_wake_sends_in_portions_until_nothing_is_due() {
     for port in 1..=COUNT as u16 {
         let content = Content::bare(Code::GET);
         endpoint
-            .send_request(peer(port), true, None, &content, schedule, Instant::ZERO)
+            .send_request(&peer(port), true, None, &content, &schedule, Instant::ZERO)
             .expect("IDs are free");
     }
     assert_eq!(drain(&mut endpoint), (0, COUNT));

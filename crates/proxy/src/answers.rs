@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use coapway_endpoint::{Peer, Refused, Trace};
+use coapway_endpoint::{Course, Peer, Refused, Trace};
 use coapway_message::{Code, Content, Evidence, ExchangeId, Failure, OptionNumber};
 use coapway_relay::{Answer, Block, Fetch, FetchId, NoResponse, Phase, Refusal};
 use coapway_time::Instant;
@@ -14,15 +14,15 @@ use crate::requests::transfer;
 
 impl Proxy {
     pub(crate) fn handle_upstream(&mut self, peer: Peer, bytes: &[u8], truncated: bool, now: Instant) {
-        let Some((id, exchange, content)) = self.upstreams.handle_datagram(peer, bytes, now) else {
+        let Some((id, exchange, content)) = self.upstreams.handle_datagram(&peer, bytes, now) else {
             return;
         };
         let Some(fetch) = self.relay.finish(id) else { return };
         let others = self.wind_up(id, &fetch, Some(exchange), now);
-        let trace = self.upstreams.endpoint().ended(exchange);
-        let evidence = others.max(evidence(Failure::Unusable, trace));
-        if let Some(trace) = trace {
-            self.journal.trace(fetch.request, trace);
+        let course = self.upstreams.endpoint().ended(exchange);
+        let evidence = others.max(evidence(Failure::Unusable, course.as_ref()));
+        if let Some(course) = &course {
+            self.journal.trace(fetch.request, course);
         }
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
@@ -54,10 +54,14 @@ impl Proxy {
             && let Some(similar) = self.similar(fetch, origin, exchange)
         {
             self.hints.note(similar, content, now);
+        } else if self.hints.has_probes()
+            && let Some(similar) = self.similar(fetch, origin, exchange)
+        {
+            self.hints.lift(similar);
         }
         let is_last = fetch.is_last_block && !has_more(content) || content.code.class() > 2;
         if is_last && let Some(transfer) = transfer(fetch) {
-            self.upstreams.end_transfer(origin, fetch.upstream, &transfer, now);
+            self.upstreams.end_transfer(origin, fetch.upstream, &transfer);
         }
         self.settle_fetch(fetch, content, Cause::Origin, None, true, now);
     }
@@ -65,20 +69,22 @@ impl Proxy {
     /// An exchange ended without a response. Refused at its first copy, a name's next address may
     /// do: nothing was executed.
     pub(crate) fn failed(&mut self, id: FetchId, failure: Failure, trace: Option<Box<Trace>>, now: Instant) {
-        let evidence = evidence(failure, trace.as_deref());
+        let course = trace.as_deref().and_then(Trace::course);
+        let evidence = evidence(failure, course.as_ref());
         let Some(fetch) = self.relay.fetch(id) else { return };
         let request = fetch.request;
         if fetch.is_named
-            && let Some(trace) = &trace
+            && let Some(course) = &course
         {
-            self.lookups.distrust(trace.peer.remote.ip(), now);
+            self.lookups.distrust(course.peer.remote.ip(), now);
         }
-        if let Some(trace) = &trace {
-            self.journal.trace(request, trace);
+        if let Some(course) = &course {
+            self.journal.trace(request, course);
         }
         if failure == Failure::Unreachable
             && evidence != Evidence::OutcomeUnknown
             && fetch.earlier.is_empty()
+            && !self.clients.is_gone(id)
             && let Some((addresses, content)) = self.alternatives.take(id)
         {
             self.relay.start_over(id, evidence);
@@ -140,9 +146,9 @@ impl Proxy {
             if Some(exchange) == ended {
                 continue;
             }
-            if let Some(trace) = self.upstreams.cancel(exchange, now) {
-                known = known.max(evidence(Failure::TimedOut, Some(&trace)));
-                self.journal.trace(fetch.request, &trace);
+            if let Some(course) = self.upstreams.cancel(exchange, now) {
+                known = known.max(evidence(Failure::TimedOut, Some(&course)));
+                self.journal.trace(fetch.request, &course);
             }
         }
         known
@@ -187,7 +193,9 @@ impl Proxy {
         is_kept: bool,
         now: Instant,
     ) {
-        self.answer(fetch.request, fetch.no_response, content, cause, evidence, now);
+        if !(self.clients.some_are_gone() && self.answer_the_gone(fetch, content, evidence, now)) {
+            self.answer(fetch.request, fetch.no_response, content, cause, evidence, now);
+        }
         for waiter in self.guards.settle(fetch.request, content, is_kept) {
             self.answer(waiter.request, waiter.no_response, content, Cause::Joined, evidence, now);
         }
@@ -230,8 +238,6 @@ fn has_more(content: &Content<'_>) -> bool {
 }
 
 /// What an exchange leaves to be said; without one nothing left.
-fn evidence(failure: Failure, trace: Option<&Trace>) -> Evidence {
-    trace.map_or(Evidence::NotSent, |trace| {
-        Evidence::after(failure, trace.copies.len() as u32, trace.acks > 0)
-    })
+fn evidence(failure: Failure, course: Option<&Course<'_>>) -> Evidence {
+    course.map_or(Evidence::NotSent, |course| Evidence::after(failure, course.copies(), course.acks > 0))
 }

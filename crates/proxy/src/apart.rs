@@ -18,13 +18,13 @@
 //! is told to whoever owns this, who may ask by a ping.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use ahash::RandomState;
 use coapway_endpoint::Peer;
 use coapway_time::Instant;
 use hashbrown::HashMap;
-use smallvec::SmallVec;
 
 /// So many acknowledged messages are watched at a time; of further ones nothing is learned.
 const MOST: usize = 4096;
@@ -40,18 +40,15 @@ pub(crate) struct Key {
     pub(crate) message_id: u16,
 }
 
-type Instants = SmallVec<[Instant; 4]>;
-
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Watched {
     origin: u32,
-    copies: Instants,
-    acknowledgements: Instants,
+    /// Acknowledgements still to come.
+    missing: u32,
+    /// From the first copy to the first Acknowledgement.
+    round_trip: Duration,
     until: Instant,
 }
-
-/// Round trips that were told apart, oldest copy first.
-pub(crate) type RoundTrips = SmallVec<[Duration; 4]>;
 
 /// Messages that were acknowledged after more than one copy.
 #[derive(Debug)]
@@ -72,41 +69,26 @@ impl Apart {
 
     /// Acknowledgements of a message of which `copies` left are counted from now on, the first of which
     /// has just come.
-    pub(crate) fn watch(
-        &mut self,
-        key: Key,
-        origin: u32,
-        copies: impl Iterator<Item = Instant>,
-        watch: Duration,
-        now: Instant,
-    ) {
+    pub(crate) fn watch(&mut self, key: Key, origin: u32, copies: &[Instant], watch: Duration, now: Instant) {
+        let [first, others @ ..] = copies else { return };
         if self.order.len() >= MOST {
             return;
         }
         let until = now + watch.max(LEAST_WATCH);
-        let copies: Instants = copies.collect();
-        let acknowledgements = SmallVec::from_slice(&[now]);
-        self.watched.insert(key, Watched { origin, copies, acknowledgements, until });
+        let (missing, round_trip) = (others.len() as u32, now.since(*first));
+        self.watched.insert(key, Watched { origin, missing, round_trip, until });
         self.order.push_back((until, key));
     }
 
-    /// Another copy of a message left: it too will be acknowledged.
-    pub(crate) fn copied(&mut self, key: &Key, now: Instant) {
-        if let Some(watched) = self.watched.get_mut(key) {
-            watched.copies.push(now);
-        }
-    }
-
-    /// One more Acknowledgement came. Says of which origin, and what it told, once it is the last.
-    pub(crate) fn acknowledged(&mut self, key: &Key, now: Instant) -> Option<(u32, RoundTrips)> {
+    /// One more Acknowledgement came. Says of which origin, and what the first one told, once it is the
+    /// last.
+    pub(crate) fn acknowledged(&mut self, key: &Key) -> Option<(u32, Duration)> {
         let watched = self.watched.get_mut(key)?;
-        watched.acknowledgements.push(now);
-        if watched.acknowledgements.len() < watched.copies.len() {
+        watched.missing = watched.missing.saturating_sub(1);
+        if watched.missing > 0 {
             return None;
         }
-        let Watched { origin, copies, acknowledgements, .. } = self.watched.remove(key)?;
-        let pairs = copies.iter().zip(&acknowledgements);
-        Some((origin, pairs.map(|(&sent, came)| came.since(sent)).collect()))
+        self.watched.remove(key).map(|watched| (watched.origin, watched.round_trip))
     }
 
     /// When to call [`Apart::expire`] next.
@@ -114,23 +96,18 @@ impl Apart {
         self.order.front().map(|&(until, _)| until)
     }
 
-    /// The origin of a message whose Acknowledgements were awaited in vain.
-    pub(crate) fn expire(&mut self, now: Instant) -> Option<u32> {
+    /// A message whose Acknowledgements were awaited in vain: its origin, by number and by address.
+    pub(crate) fn expire(&mut self, now: Instant) -> Option<(u32, SocketAddr)> {
         while let Some(&(until, key)) = self.order.front() {
             if until > now {
                 return None;
             }
             self.order.pop_front();
             if self.watched.get(&key).is_some_and(|watched| watched.until <= now) {
-                return self.watched.remove(&key).map(|watched| watched.origin);
+                return self.watched.remove(&key).map(|watched| (watched.origin, key.peer.remote));
             }
         }
         None
-    }
-
-    /// Nothing is learned of an origin that is forgotten.
-    pub(crate) fn forget(&mut self, origin: u32) {
-        self.watched.retain(|_, watched| watched.origin != origin);
     }
 }
 
@@ -138,15 +115,11 @@ impl Apart {
 /// then those after it were not needed.
 ///
 /// Units: `shortest` is the shortest round-trip time known of the path.
-pub(crate) fn by_causality(
-    mut copies: impl Iterator<Item = Instant>,
-    shortest: Option<Duration>,
-    now: Instant,
-) -> Option<Duration> {
-    let (first, second) = (copies.next()?, copies.next()?);
+pub(crate) fn by_causality(copies: &[Instant], shortest: Option<Duration>, now: Instant) -> Option<Duration> {
+    let [first, second, ..] = copies else { return None };
     let possible = Duration::from_micros((shortest?.as_micros() as f64 * CAUSALITY) as u64);
     // The second is the oldest of those that must not be answered.
-    (now.since(second) < possible).then(|| now.since(first))
+    (now.since(*second) < possible).then(|| now.since(*first))
 }
 
 #[cfg(test)]
@@ -172,54 +145,47 @@ mod tests {
     }
 
     #[test]
-    fn as_many_acknowledgements_as_copies_answer_them_in_order() {
+    fn as_many_acknowledgements_as_copies_tell_that_the_first_answers_the_first() {
         let mut apart = apart();
-        apart.watch(key(1), 7, [at(0), at(2000)].into_iter(), millis(500), at(2300));
-        assert_eq!(apart.acknowledged(&key(2), at(2400)), None, "of another message");
-        let told = apart.acknowledged(&key(1), at(4500));
-        assert_eq!(told, Some((7, SmallVec::from_slice(&[millis(2300), millis(2500)]))));
+        apart.watch(key(1), 7, &[at(0), at(2000), at(2200)], millis(500), at(2300));
+        assert_eq!(apart.acknowledged(&key(2)), None, "of another message");
+        assert_eq!(apart.acknowledged(&key(1)), None, "one is missing");
+        assert_eq!(apart.acknowledged(&key(1)), Some((7, millis(2300))));
         assert!(apart.is_empty() && apart.expire(at(10_000)).is_none(), "told once");
-    }
-
-    #[test]
-    fn a_copy_that_leaves_meanwhile_is_waited_for_too() {
-        let mut apart = apart();
-        apart.watch(key(1), 7, [at(0), at(2000)].into_iter(), millis(500), at(2300));
-        apart.copied(&key(1), at(2400));
-        assert_eq!(apart.acknowledged(&key(1), at(2500)), None);
-        assert!(apart.acknowledged(&key(1), at(2600)).is_some());
+        assert_eq!(apart.acknowledged(&key(1)), None, "the network made that one");
     }
 
     #[test]
     fn what_is_not_told_in_time_stays_untold() {
         let mut apart = apart();
-        apart.watch(key(1), 7, [at(0), at(100)].into_iter(), millis(500), at(300));
-        apart.watch(key(2), 8, [at(0), at(100)].into_iter(), millis(5000), at(300));
+        apart.watch(key(1), 7, &[at(0), at(100)], millis(500), at(300));
+        apart.watch(key(2), 8, &[at(0), at(100)], millis(5000), at(300));
         assert_eq!(apart.next_end(), Some(at(2300)), "two seconds at least");
-        assert_eq!((apart.expire(at(2299)), apart.expire(at(2300))), (None, Some(7)));
-        assert_eq!(apart.acknowledged(&key(1), at(2400)), None, "too late");
-        assert_eq!((apart.expire(at(5299)), apart.expire(at(5300))), (None, Some(8)));
+        let peer = key(1).peer.remote;
+        assert_eq!((apart.expire(at(2299)), apart.expire(at(2300))), (None, Some((7, peer))));
+        assert_eq!(apart.acknowledged(&key(1)), None, "too late");
+        assert_eq!((apart.expire(at(5299)), apart.expire(at(5300))), (None, Some((8, peer))));
     }
 
     #[test]
-    fn a_flood_is_bounded_and_a_forgotten_origin_is_silent() {
+    fn a_flood_is_bounded() {
         let mut apart = apart();
         for message_id in 0..=u16::MAX {
-            apart.watch(key(message_id), 7, [at(0), at(1)].into_iter(), millis(1), at(2));
+            apart.watch(key(message_id), 7, &[at(0), at(1)], millis(1), at(2));
         }
         assert_eq!((apart.watched.len(), apart.order.len()), (MOST, MOST));
-        apart.forget(7);
-        assert!(apart.is_empty() && apart.expire(at(60_000)).is_none() && apart.order.is_empty());
     }
 
     #[test]
     fn an_acknowledgement_that_comes_too_soon_for_the_second_copy_answers_the_first() {
-        let shortest = Some(millis(100));
-        let told = |copies: &[u64], now| by_causality(copies.iter().map(|&sent| at(sent)), shortest, at(now));
+        let told = |copies: &[u64], now| {
+            let copies: Vec<_> = copies.iter().map(|&sent| at(sent)).collect();
+            by_causality(&copies, Some(millis(100)), at(now))
+        };
         assert_eq!(told(&[0, 2000], 2089), Some(millis(2089)));
         assert_eq!(told(&[0, 2000], 2090), None, "nine tenths of the shortest: it may answer either");
         assert_eq!(told(&[0, 2000, 2080], 2120), None, "the second may be answered");
         assert_eq!(told(&[0], 50), None, "one copy needs no telling");
-        assert_eq!(by_causality([at(0), at(10)].into_iter(), None, at(20)), None, "nothing is known");
+        assert_eq!(by_causality(&[at(0), at(10)], None, at(20)), None, "nothing is known");
     }
 }

@@ -17,6 +17,8 @@ pub enum Cause {
     Held,
     /// The origin is down, and another request is the probe.
     Dormant,
+    /// The client had given up, or so it seemed.
+    ClientGone,
     /// The answer to an equal request of the same client.
     Joined,
     /// The origin's response is more than an unverified address may get (RFC 7252 §11.3).
@@ -33,6 +35,7 @@ impl Cause {
             Self::Local => "local",
             Self::Held => "held",
             Self::Dormant => "dormant",
+            Self::ClientGone => "client-gone",
             Self::Joined => "joined",
             Self::Withheld => "withheld",
         }

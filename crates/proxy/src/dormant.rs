@@ -117,7 +117,8 @@ impl Origin {
         if now < rest.next {
             return Turn::None(Some(rest.next));
         }
-        let oldest = self.queue.first_of_each().min_by_key(|queued| (!queued.order.confirmable, queued.since));
+        let oldest =
+            self.queue.first_of_each().min_by_key(|queued| (!queued.order.confirmable, queued.since));
         oldest.map_or(Turn::Any, |queued| Turn::Probe(queued.fetch))
     }
 }
@@ -151,7 +152,7 @@ impl Upstreams {
     /// The time of an exchange under way is over.
     pub(crate) fn missed_in(&mut self, exchange: ExchangeId, now: Instant) {
         let Some(index) = self.known(exchange).map(|outstanding| outstanding.origin) else { return };
-        if let Some(trace) = self.endpoint.trace(exchange).cloned() {
+        if let Some(trace) = self.endpoint.trace(exchange).map(|course| course.trace()) {
             self.missed(index, &trace, now);
         }
     }

@@ -1,6 +1,6 @@
 //! Records while they are made, and until they are read. Their memory is used again and again.
 
-use coapway_endpoint::Trace;
+use coapway_endpoint::Course;
 use coapway_message::ExchangeId;
 
 use crate::record::Record;
@@ -70,9 +70,9 @@ impl Drafts {
     }
 
     /// Adds how an exchange went.
-    pub(crate) fn add_trace(&mut self, request: ExchangeId, trace: &Trace) {
+    pub(crate) fn add_trace(&mut self, request: ExchangeId, course: &Course<'_>) {
         let Some(Place::Record(record)) = self.places.get_mut(request.slot as usize) else { return };
-        record.exchanges.add(trace, record.received);
+        record.exchanges.add(course, record.received);
     }
 
     /// Takes out what there is of a request.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use coapway_endpoint::Trace;
+use coapway_endpoint::Course;
 use coapway_message::{Content, Evidence, ExchangeId};
 use coapway_time::Instant;
 
@@ -118,8 +118,8 @@ impl Journal {
         }
     }
 
-    pub(crate) fn trace(&mut self, request: ExchangeId, trace: &Trace) {
-        self.drafts.add_trace(request, trace);
+    pub(crate) fn trace(&mut self, request: ExchangeId, course: &Course<'_>) {
+        self.drafts.add_trace(request, course);
     }
 
     pub(crate) fn answered(

@@ -27,6 +27,7 @@ mod loops;
 mod order;
 mod origin;
 mod origins;
+mod patience;
 mod permits;
 mod probing;
 mod queue;
@@ -36,6 +37,7 @@ mod responses;
 mod schedule;
 mod sending;
 mod shift;
+mod telling;
 mod transfers;
 mod upstreams;
 
@@ -43,6 +45,7 @@ pub mod alert;
 pub mod cause;
 pub mod event;
 pub mod input;
+pub mod kept;
 pub mod learned;
 pub mod output;
 pub mod parameters;
@@ -57,9 +60,14 @@ pub use cause::Cause;
 pub use event::Event;
 pub use input::{Input, SocketRole};
 pub use journal::Listening;
+pub use kept::Kept;
 pub use learned::Learned;
 pub use output::Output;
-pub use parameters::{Limits, Parameters, PostGuard, RetryParameters, TokenPolicy, UpstreamParameters};
+pub use parameters::{
+    CopySchedule, Limits, Parameters, PostGuard, Probe, RetransmitParameters, RetryParameters, TokenPolicy,
+    UpstreamParameters,
+};
+pub use patience::Patience;
 pub use proxy::{Occupancy, Proxy};
 pub use record::{Exchanges, Lines, Path, Record};
 pub use records::Records;

@@ -16,6 +16,7 @@ use crate::permits::Permits;
 use crate::queue::FairQueue;
 use crate::responses::ResponseTimes;
 use crate::shift::Shift;
+use crate::telling::Pings;
 
 /// What is known of an origin is kept this long after its last use: longer than EXCHANGE_LIFETIME, so
 /// that nothing about its last messages is forgotten too early.
@@ -32,6 +33,7 @@ pub(crate) struct Origin {
     pub(crate) budget: Budget,
     pub(crate) shift: Shift,
     pub(crate) silence: Silence,
+    pub(crate) pings: Pings,
     /// Whether the learned timeout is over its cap, and that was told.
     pub(crate) is_over_cap: bool,
     pub(crate) queue: FairQueue<Queued>,
@@ -66,6 +68,7 @@ impl Origin {
             budget: Budget::new(&parameters.retry, now),
             shift: Shift::default(),
             silence: Silence::default(),
+            pings: Pings::default(),
             is_over_cap: false,
             queue: FairQueue::new(hasher.clone()),
             port: 0,

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use coapway_endpoint::{EndpointParameters, Nstart, RtoParameters, TransmissionParameters};
 
+use crate::patience::Patience;
+
 /// All settings of one proxy.
 #[derive(Clone, Debug)]
 pub struct Parameters {
@@ -16,6 +18,8 @@ pub struct Parameters {
     pub relay: coapway_relay::Parameters,
     /// How long one client waits at most, where that is shorter than an upstream's `max_wait`.
     pub answer_within: Option<Duration>,
+    /// How it is known that a client has given up.
+    pub patience: Patience,
     /// Limits of ours.
     pub limits: Limits,
 }
@@ -49,6 +53,8 @@ pub struct UpstreamParameters {
     pub post_guard: PostGuard,
     /// How long a request counts as equal to an earlier one, from that one's receipt on.
     pub post_guard_window: Duration,
+    /// How retransmissions are told apart and spread.
+    pub retransmit: RetransmitParameters,
     /// When a request is issued anew.
     pub retry: RetryParameters,
 }
@@ -71,6 +77,43 @@ pub enum PostGuard {
     Fingerprint,
     /// A random Request-Tag is added where there is none, and a re-issue carries the same.
     RequestTag,
+}
+
+/// How retransmissions are told apart and spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetransmitParameters {
+    /// Whether the last copy leaves just in time for an answer, and not when doubling has it.
+    pub schedule: CopySchedule,
+    /// Whether Acknowledgements are counted, and compared with the shortest round trip, to learn which copy
+    /// they answer.
+    pub dup_ack_match: bool,
+    /// What is done when they tell nothing and a back-off is held.
+    pub probe: Probe,
+}
+
+/// When the copies of a request leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopySchedule {
+    /// Each wait is twice the one before (RFC 7252 §4.2).
+    Doubling,
+    /// The same while no round trip is known; then the last copy leaves as late as an answer to it can still
+    /// come in time.
+    Stretched,
+}
+
+/// How a path is asked for its round-trip time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// Not at all.
+    Off,
+    /// By one CoAP ping after an exchange whose Acknowledgement may answer any of its copies.
+    PingOnAmbiguity,
+}
+
+impl Default for RetransmitParameters {
+    fn default() -> Self {
+        Self { schedule: CopySchedule::Stretched, dup_ack_match: true, probe: Probe::PingOnAmbiguity }
+    }
 }
 
 /// When a request is issued anew, with a new Message ID and token.
@@ -106,6 +149,7 @@ impl Default for UpstreamParameters {
             token: TokenPolicy::Fresh,
             post_guard: PostGuard::None,
             post_guard_window: Duration::from_secs(5),
+            retransmit: RetransmitParameters::default(),
             retry: RetryParameters::default(),
         }
     }

@@ -17,6 +17,7 @@ use crate::lookups::Lookups;
 use crate::loops::Loops;
 use crate::output::Output;
 use crate::parameters::Parameters;
+use crate::patience::Clients;
 use crate::records::Records;
 use crate::upstreams::{Progress, Upstreams};
 
@@ -34,6 +35,7 @@ pub struct Proxy {
     pub(crate) hints: Hints,
     pub(crate) guards: Guards,
     pub(crate) loops: Loops,
+    pub(crate) clients: Clients,
     pub(crate) journal: Journal,
     /// Requests under way and separate responses under way, together.
     pub(crate) most_under_way: usize,
@@ -86,6 +88,7 @@ impl Proxy {
             random: fastrand::Rng::with_seed(seed.part(10).word(0)),
             guards: Guards::new([hasher(5), hasher(6)]),
             loops: Loops::new(hasher(7)),
+            clients: Clients::new(parameters.patience, hasher(11)),
             hasher: hasher(8),
             fetches: Vec::new(),
             answer_within: parameters.answer_within,
@@ -117,10 +120,10 @@ impl Proxy {
             },
             Input::Undeliverable { local, remote, quoted, failure } => match SocketRole::of(local.socket) {
                 SocketRole::Listener(_) => {
-                    self.downstream.handle_unreachable(Peer { local, remote }, quoted, failure, now);
+                    self.downstream.handle_unreachable(&Peer { local, remote }, quoted, failure, now);
                 }
                 SocketRole::Upstream { .. } => {
-                    self.upstreams.handle_undeliverable(upstream(local, remote), quoted, failure, now);
+                    self.upstreams.handle_undeliverable(&upstream(local, remote), quoted, failure, now);
                 }
             },
             Input::Resolved { lookup, addresses, ttl } => {
@@ -138,6 +141,9 @@ impl Proxy {
             Input::Wake => {
                 while let Some(fetch) = self.relay.poll_expired(now) {
                     self.fail(fetch, Failure::TimedOut, now);
+                }
+                if self.clients.poll_timeout().is_some() {
+                    self.end_patience(now);
                 }
                 self.upstreams.handle_timeout(now);
                 self.downstream.handle_timeout(now);
@@ -178,6 +184,7 @@ impl Proxy {
             self.upstreams.poll_timeout(),
             self.downstream.poll_timeout(),
             self.journal.poll_timeout(),
+            self.clients.poll_timeout(),
             self.end_of_drain(),
         ];
         Output::Wait { until: until.into_iter().flatten().min() }
@@ -220,6 +227,7 @@ impl Proxy {
         self.downstream.check_invariants();
         self.upstreams.check_invariants();
         self.guards.check_invariants();
+        self.clients.check_invariants();
         assert_eq!(
             self.downstream.pending_requests(),
             self.relay.len() + self.guards.waiting(),
@@ -257,18 +265,25 @@ impl Proxy {
                     self.journal.event(|| Event::EmptyAckSent { request });
                     self.journal.note(request, |record| record.early_ack = Some(now));
                     self.mark_slow(request);
+                    if self.clients.is_on() {
+                        self.answer_will_be_separate(request);
+                    }
                 }
                 EndpointEvent::Repeated { exchange: request } => {
                     self.journal.event(|| Event::Repeated { request });
                 }
                 EndpointEvent::Delivered { exchange: request, outcome, .. } => {
                     self.journal.event(|| Event::Delivered { request, outcome });
+                    if self.clients.is_on() {
+                        self.separate_response_ended(request, outcome, now);
+                    }
                 }
                 // We send no requests to clients.
                 EndpointEvent::Acknowledged { .. }
                 | EndpointEvent::Retransmitted { .. }
                 | EndpointEvent::Exhausted { .. }
                 | EndpointEvent::Failed { .. }
+                | EndpointEvent::AcknowledgedAgain { .. }
                 | EndpointEvent::Alive { .. } => {}
             }
         }

@@ -29,7 +29,7 @@ impl Proxy {
 
         let (parameters, known) = order.apply(parameters.clone(), known, &self.upstreams.parameters);
         self.known = known;
-        let Parameters { downstream, upstreams, mut relay, answer_within, limits } = parameters;
+        let Parameters { downstream, upstreams, mut relay, answer_within, patience, limits } = parameters;
         relay.routes.retain(|route| relay.upstreams.get(route.upstream.0 as usize).is_some());
         let is_gone = |upstream: UpstreamId| !order.places.contains(&(upstream.0 as usize));
 
@@ -38,6 +38,7 @@ impl Proxy {
         self.lookups.set_most(limits.names);
         (self.answer_within, self.early_ack_after) = (answer_within, downstream.early_ack_after);
         self.most_under_way = limits.fetches;
+        self.clients.set(patience);
         self.closing = closing.to_vec();
         self.journal.listen(listening, self.relay.fetches().map(|(_, fetch)| fetch.request), now);
         self.downstream.set_parameters(downstream);

@@ -38,12 +38,15 @@ impl Proxy {
                 Verdict::Admitted | Verdict::TooFast => Gate::TakeUnverified,
             }
         };
-        match self.downstream.handle_datagram(peer, bytes, now, gate) {
+        match self.downstream.handle_datagram(&peer, bytes, now, gate) {
             Received::Nothing | Received::Response { .. } => {}
             Received::Request { exchange, confirmable, message_id, token, content } => {
                 let arrival = Arrival { request: exchange, peer, confirmable, message_id, token };
                 let (code, client) = (content.code, peer.remote);
                 self.journal.event(|| Event::Received { request: exchange, client, code, confirmable });
+                if self.clients.is_on() {
+                    self.token_came(client, token, now);
+                }
                 let refusal = match (self.closes(peer.local.socket, now), truncated, verdict) {
                     (Some(refusal), ..) => Some(refusal),
                     (_, true, _) => Some(Refusal::TOO_LARGE),
@@ -99,7 +102,7 @@ impl Proxy {
         }
         if let Some(similar) = similar.filter(|_| !self.hints.is_empty()) {
             let mut held = std::mem::take(&mut self.answer);
-            let answer = self.hints.held(similar, now, &mut held);
+            let answer = self.hints.held(similar, peer.remote, now, &mut held);
             let is_held = answer.is_some();
             if let Some(answer) = answer {
                 self.answer(request, plan.no_response, &answer, Cause::Held, None, now);
@@ -195,6 +198,9 @@ impl Proxy {
             self.fetches.resize(slot + 1, None);
         }
         self.fetches[slot] = Some(fetch);
+        if self.clients.is_on() {
+            self.await_patience(fetch, peer.remote, token, now);
+        }
         self.journal.draft(request, |record| arrival.describe(content, plan, now, record));
         match &plan.destination {
             Destination::Address(address) => self.send(fetch, *address, &plan.content, now),
@@ -330,6 +336,7 @@ impl Proxy {
             || !fetch.reissuable
             || !fetch.confirmable
             || attempts >= most
+            || self.clients.is_gone(id)
             || !self.upstreams.allows_reissue(origin, fetch.upstream, now)
         {
             return;

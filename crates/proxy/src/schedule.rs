@@ -2,10 +2,18 @@
 
 use std::time::Duration;
 
-use coapway_endpoint::{Schedule, Timing, TransmissionParameters};
+use coapway_endpoint::{Estimator, Schedule, Timing, TransmissionParameters};
+use coapway_time::Instant;
 
 use crate::order::Order;
-use crate::parameters::UpstreamParameters;
+use crate::parameters::{CopySchedule, UpstreamParameters};
+
+/// The last copy of a stretched schedule leaves one timeout before the end, and this share of the time before
+/// it at the most: an outage that ends before is survived.
+const RESERVE: u32 = 24;
+
+/// A copy that leaves this late still leaves.
+const LATENESS: Duration = Duration::from_millis(100);
 
 /// What follows from the parameters of an upstream.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +40,10 @@ pub(crate) fn schedule(
     derived: &Derived,
     order: &Order,
     timing: Timing,
-    learned: Duration,
+    learned: Option<Duration>,
+    now: Instant,
 ) -> Schedule {
+    let left = order.deadline.since(now);
     let transmission = &parameters.transmission;
     let max_retransmit = parameters.max_retransmit(order.idempotent);
     let guarded = max_retransmit < transmission.max_retransmit;
@@ -47,9 +57,27 @@ pub(crate) fn schedule(
         max_retransmit,
         back_off: timing.back_off,
         span: derived.span,
-        stretch: Duration::ZERO,
-        last_copy_before: order.deadline - learned,
+        stretch: learned
+            .map_or(Duration::ZERO, |learned| last_copy(parameters, derived, left, timing, learned)),
+        ends_at_stretch: true,
+        last_copy_before: order.deadline - learned.unwrap_or_default(),
         deadline: order.deadline,
         lifetime: derived.lifetime,
     }
+}
+
+/// When the last copy of a request leaves, after its first; zero where doubling says when.
+fn last_copy(
+    parameters: &UpstreamParameters,
+    derived: &Derived,
+    left: Duration,
+    timing: Timing,
+    learned: Duration,
+) -> Duration {
+    let is_learned = parameters.rto.estimator != Estimator::Fixed;
+    if !is_learned || parameters.retransmit.schedule == CopySchedule::Doubling {
+        return Duration::ZERO;
+    }
+    let reserve = timing.timeout.min(left / RESERVE).max(learned + LATENESS);
+    left.saturating_sub(reserve).min(derived.span - LATENESS)
 }

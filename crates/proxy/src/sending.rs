@@ -106,7 +106,7 @@ impl Upstreams {
         origin.is_starved = false;
         origin.permits.transfers.expire(now);
         self.count_transfers(index);
-        self.pump(index, now);
+        self.may_move.push(index);
     }
 
     /// Takes note of how many transfers there are with an origin, and of when one is over.
@@ -197,7 +197,7 @@ impl Upstreams {
         }
         let timing = origin.round_trip.timeout(left, origin.window.outstanding(), now);
         let derived = self.derived.get(origin.upstream.0 as usize).unwrap_or(&self.derived[0]);
-        let schedule = schedule(parameters, derived, order, timing, last.unwrap_or_default());
+        let schedule = schedule(parameters, derived, order, timing, last, now);
         let endpoint = &mut self.endpoint;
         let mut send = |peer: Peer| {
             let token = match parameters.token {
@@ -208,7 +208,7 @@ impl Upstreams {
                     .map(coapway_message::Token::as_bytes)
                     .filter(|token| endpoint.is_token_free(&peer, token, now)),
             };
-            let exchange = endpoint.send_request(peer, order.confirmable, token, content, schedule, now);
+            let exchange = endpoint.send_request(&peer, order.confirmable, token, content, &schedule, now);
             exchange.ok().map(|exchange| (peer, exchange))
         };
         let Some((peer, exchange)) = origin.over_a_port(parameters.source_ports, order, now, &mut send)
@@ -231,10 +231,11 @@ impl Upstreams {
             origin.permits.transfers.touch(transfer, number(&peer), now);
         }
         if !order.confirmable {
-            let bytes = self.endpoint.trace(exchange).map_or(0, |trace| trace.bytes);
+            let bytes = self.endpoint.trace(exchange).map_or(0, |course| course.bytes);
             origin.permits.probing.sent(parameters.probing_rate, bytes, now);
             self.timers.insert(now + timing.timeout, Deadline::Release(exchange));
         }
+        let wants_ping = origin.pings.are_wanted();
         let slot = exchange.slot as usize;
         if self.outstanding.len() <= slot {
             self.outstanding.resize(slot + 1, None);
@@ -242,6 +243,9 @@ impl Upstreams {
         let client = order.client;
         self.outstanding[slot] =
             Some(Outstanding { exchange, fetch, origin: index, client, in_window: true });
+        if wants_ping {
+            self.ping(index, peer, now);
+        }
         Attempt::Sent(exchange)
     }
 

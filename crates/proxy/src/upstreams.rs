@@ -6,19 +6,23 @@ use std::time::Duration;
 
 use coapway_endpoint::datagram::congestion::Loss;
 use coapway_endpoint::{
-    DuplicatesParameters, Endpoint, EndpointParameters, Event, Gate, Peer, Received, Seed, Trace, Transmit,
+    Course, DuplicatesParameters, Endpoint, EndpointParameters, Event, Gate, Peer, Received, Seed, Trace,
+    Transmit,
 };
 use coapway_message::{Content, ExchangeId, Failure, OwnedContent};
 use coapway_relay::{FetchId, UpstreamId};
 use coapway_time::{Instant, Timers};
+use hashbrown::HashMap;
 
 use crate::alert::Alert;
+use crate::apart::{Apart, Key};
 use crate::budget::Budget;
 use crate::origin::ORIGIN_LIFETIME;
 use crate::origins::Origins;
 use crate::parameters::UpstreamParameters;
 use crate::schedule::Derived;
 use crate::shift::Change;
+use crate::telling::Ambiguous;
 use crate::transfers::Transfer;
 
 /// What became of a fetch that was handed over.
@@ -61,6 +65,8 @@ pub(crate) enum Deadline {
     Release(ExchangeId),
     /// What waits for this origin may be able to leave.
     Retry(u32),
+    /// The Acknowledgements of a message told nothing in time.
+    Untold,
 }
 
 /// An exchange with an origin and whether it holds a place in the window.
@@ -74,23 +80,23 @@ pub(crate) struct Outstanding {
 }
 
 /// What an Acknowledgement or a response says of its exchange.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Arrival {
     copies: u32,
     confirmable: bool,
     sample: Option<Duration>,
-    /// What is acknowledged now, after a retransmission: since when it was sent.
-    ambiguous: Option<Instant>,
+    /// What is acknowledged now, after a retransmission.
+    ambiguous: Option<Ambiguous>,
 }
 
 impl Arrival {
-    fn of(trace: &Trace, sample: Option<Duration>, now: Instant) -> Self {
-        let copies = trace.copies.len() as u32;
-        let ambiguous = match &trace.copies[..] {
-            [first, _, ..] if trace.first_ack == Some(now) => Some(first.sent),
-            _ => None,
-        };
-        Self { copies, confirmable: trace.confirmable, sample, ambiguous }
+    fn of(course: &Course<'_>, sample: Option<Duration>, now: Instant) -> Self {
+        let is_ambiguous = !course.further.is_empty() && course.first_ack == Some(now);
+        let ambiguous = is_ambiguous.then(|| Ambiguous {
+            key: Key { peer: *course.peer, message_id: course.message_id },
+            copies: std::iter::once(&course.first).chain(course.further).map(|copy| copy.sent).collect(),
+        });
+        Self { copies: course.copies(), confirmable: course.confirmable, sample, ambiguous }
     }
 }
 
@@ -102,6 +108,10 @@ pub(crate) struct Upstreams {
     pub(crate) origins: Origins,
     pub(crate) outstanding: Vec<Option<Outstanding>>,
     pub(crate) timers: Timers<Deadline>,
+    /// Acknowledgements that may tell copies apart.
+    pub(crate) apart: Apart,
+    /// Pings under way, and to which origin; one to each at most.
+    pub(crate) pings: HashMap<ExchangeId, u32, ahash::RandomState>,
     pub(crate) progress: VecDeque<Progress>,
     /// Origins whose queue may move on.
     pub(crate) may_move: Vec<u32>,
@@ -128,6 +138,8 @@ impl Upstreams {
             origins: Origins::new(most_origins, seed.part(11).hasher(), seed.part(12).hasher()),
             outstanding: Vec::new(),
             timers: Timers::new(),
+            apart: Apart::new(seed.part(13).hasher()),
+            pings: HashMap::with_hasher(seed.part(14).hasher()),
             progress: VecDeque::new(),
             may_move: Vec::new(),
             transfers: 0,
@@ -186,12 +198,12 @@ impl Upstreams {
     }
 
     /// Gives up an exchange: no further copy leaves.
-    pub(crate) fn cancel(&mut self, exchange: ExchangeId, now: Instant) -> Option<Trace> {
-        let trace = self.endpoint.cancel(exchange)?.clone();
+    pub(crate) fn cancel(&mut self, exchange: ExchangeId, now: Instant) -> Option<Course<'_>> {
+        self.endpoint.cancel(exchange)?;
         if let Some(outstanding) = self.end(exchange, now) {
             self.may_move.push(outstanding.origin);
         }
-        Some(trace)
+        self.endpoint.ended(exchange)
     }
 
     /// The window towards the origin of this exchange.
@@ -210,7 +222,7 @@ impl Upstreams {
     /// A datagram came to an upstream socket. A response goes to the fetch that is returned.
     pub(crate) fn handle_datagram<'d>(
         &mut self,
-        peer: Peer,
+        peer: &Peer,
         bytes: &'d [u8],
         now: Instant,
     ) -> Option<(FetchId, ExchangeId, Content<'d>)> {
@@ -227,13 +239,13 @@ impl Upstreams {
             }
             Received::Response { exchange, content, .. } => {
                 let outstanding = self.end(exchange, now)?;
-                if let Some(trace) = self.endpoint.ended(exchange) {
+                if let Some(course) = self.endpoint.ended(exchange) {
                     let sample =
-                        trace.first_ack.filter(|&at| at == now).and_then(|_| trace.exact_round_trip());
-                    let time = trace.copies.first().map(|first| now.since(first.sent));
-                    let arrival = Arrival::of(trace, sample, now);
+                        course.first_ack.filter(|&at| at == now).and_then(|_| course.exact_round_trip());
+                    let time = now.since(course.first.sent);
+                    let arrival = Arrival::of(&course, sample, now);
                     self.arrived(outstanding, arrival, now);
-                    if let (Some(origin), Some(time)) = (self.origins.get_mut(outstanding.origin), time) {
+                    if let Some(origin) = self.origins.get_mut(outstanding.origin) {
                         origin.responses.saw(time);
                     }
                 }
@@ -244,7 +256,13 @@ impl Upstreams {
         }
     }
 
-    pub(crate) fn handle_undeliverable(&mut self, peer: Peer, quoted: &[u8], failure: Failure, now: Instant) {
+    pub(crate) fn handle_undeliverable(
+        &mut self,
+        peer: &Peer,
+        quoted: &[u8],
+        failure: Failure,
+        now: Instant,
+    ) {
         self.endpoint.handle_unreachable(peer, quoted, failure, now);
     }
 
@@ -252,8 +270,9 @@ impl Upstreams {
         self.endpoint.handle_timeout(now);
         while let Some(deadline) = self.timers.expire(now) {
             match deadline {
-                Deadline::Release(exchange) => self.release(exchange, now),
+                Deadline::Release(exchange) => self.release(exchange),
                 Deadline::Retry(index) => self.retry(index, now),
+                Deadline::Untold => self.stayed_untold(now),
             }
         }
     }
@@ -267,26 +286,31 @@ impl Upstreams {
     }
 
     /// Carries the endpoint's events into windows and timeouts and says what they mean for fetches.
+    ///
+    /// All of them before anything leaves: a new exchange may take the place of one that is over and whose
+    /// event waits.
     pub(crate) fn poll_progress(&mut self, now: Instant) -> Option<Progress> {
-        while let Some(index) = self.may_move.pop() {
+        loop {
+            while let Some(event) = self.endpoint.poll_event() {
+                self.handle_event(event, now);
+            }
+            if let Some(progress) = self.progress.pop_front() {
+                return Some(progress);
+            }
+            let index = self.may_move.pop()?;
             self.pump(index, now);
         }
-        while self.progress.is_empty() {
-            let event = self.endpoint.poll_event()?;
-            self.handle_event(event, now);
-        }
-        self.progress.pop_front()
     }
 
     fn handle_event(&mut self, event: Event, now: Instant) {
         match event {
             Event::Acknowledged { exchange, round_trip } => {
                 let Some(outstanding) = self.known(exchange) else { return };
-                if let Some(trace) = self.endpoint.trace(exchange) {
-                    let arrival = Arrival::of(trace, round_trip, now);
+                if let Some(course) = self.endpoint.trace(exchange) {
+                    let arrival = Arrival::of(&course, round_trip, now);
                     self.arrived(outstanding, arrival, now);
                 }
-                self.release(exchange, now);
+                self.release(exchange);
                 self.progress.push_back(Progress::Acknowledged { fetch: outstanding.fetch });
             }
             Event::Retransmitted { exchange, copies, timeout } => {
@@ -311,18 +335,21 @@ impl Upstreams {
             Event::Exhausted { exchange, .. } => {
                 let Some(outstanding) = self.known(exchange) else { return };
                 self.saw(outstanding.origin, true, now);
-                let began = self.endpoint.trace(exchange).and_then(|trace| Some(trace.copies.first()?.sent));
+                let began = self.endpoint.trace(exchange).map(|course| course.first.sent);
                 if let (Some(origin), Some(began)) = (self.origins.get_mut(outstanding.origin), began) {
                     origin.round_trip.failed(began, now);
                 }
                 // No Acknowledgement is expected any more: its place is for others (RFC 7252 §4.7).
-                self.release(exchange, now);
+                self.release(exchange);
                 let Some(origin) = self.origins.get(outstanding.origin).map(|origin| origin.address) else {
                     return;
                 };
                 self.progress.push_back(Progress::Exhausted { fetch: outstanding.fetch, exchange, origin });
             }
             Event::Failed { exchange, failure, trace } => {
+                if self.pinged(exchange, None, now) {
+                    return;
+                }
                 let Some(outstanding) = self.end(exchange, now) else { return };
                 if let Some(origin) = self.origins.get_mut(outstanding.origin)
                     && matches!(failure, Failure::Reset | Failure::Unusable)
@@ -341,12 +368,13 @@ impl Upstreams {
                 }
                 let trace = Some(trace);
                 self.progress.push_back(Progress::Failed { fetch: outstanding.fetch, failure, trace });
-                self.pump(outstanding.origin, now);
+                self.may_move.push(outstanding.origin);
             }
-            Event::Alive { .. }
-            | Event::EmptyAckSent { .. }
-            | Event::Repeated { .. }
-            | Event::Delivered { .. } => {}
+            Event::AcknowledgedAgain { peer, message_id } => self.acknowledged_again(peer, message_id, now),
+            Event::Alive { exchange, round_trip } => {
+                self.pinged(exchange, Some(round_trip), now);
+            }
+            Event::EmptyAckSent { .. } | Event::Repeated { .. } | Event::Delivered { .. } => {}
         }
     }
 
@@ -367,9 +395,11 @@ impl Upstreams {
         let Arrival { copies, confirmable, sample, ambiguous } = arrival;
         if let Some(sample) = sample {
             origin.round_trip.sample(sample, now);
-        } else if let Some(first) = ambiguous {
-            origin.round_trip.ambiguous(now.since(first), copies - 1, now);
+            origin.window.saw(sample, now);
+        } else if let Some(ambiguous) = &ambiguous {
+            self.acknowledged_ambiguously(outstanding.origin, ambiguous, now);
         }
+        let Some(origin) = self.origins.get_mut(outstanding.origin) else { return };
         if !outstanding.in_window {
             return;
         }
@@ -415,23 +445,17 @@ impl Upstreams {
     }
 
     /// The block-wise transfer with this origin is over.
-    pub(crate) fn end_transfer(
-        &mut self,
-        address: SocketAddr,
-        upstream: UpstreamId,
-        transfer: &Transfer,
-        now: Instant,
-    ) {
+    pub(crate) fn end_transfer(&mut self, address: SocketAddr, upstream: UpstreamId, transfer: &Transfer) {
         let Some(index) = self.origins.index(address, upstream) else { return };
         if let Some(origin) = self.origins.get_mut(index) {
             origin.permits.transfers.end(transfer);
         }
         self.count_transfers(index);
-        self.pump(index, now);
+        self.may_move.push(index);
     }
 
     /// The exchange no longer counts against the window.
-    fn release(&mut self, exchange: ExchangeId, now: Instant) {
+    fn release(&mut self, exchange: ExchangeId) {
         let Some(Some(outstanding)) = self.outstanding.get_mut(exchange.slot as usize) else { return };
         if outstanding.exchange != exchange || !std::mem::take(&mut outstanding.in_window) {
             return;
@@ -441,7 +465,7 @@ impl Upstreams {
             origin.window.end();
             origin.permits.give_place(&client);
         }
-        self.pump(index, now);
+        self.may_move.push(index);
     }
 
     /// The exchange is over.
@@ -466,7 +490,12 @@ impl Upstreams {
             let of_origin = || self.outstanding.iter().flatten().filter(|one| one.origin == index);
             let in_window = of_origin().filter(|one| one.in_window).count() as u32;
             let exchanges = of_origin().count() as u32;
-            assert_eq!(origin.window.outstanding(), in_window, "the window counts what is outstanding");
+            let pings = origin.pings.outstanding();
+            assert_eq!(
+                origin.window.outstanding(),
+                in_window + pings,
+                "the window counts what is outstanding"
+            );
             assert_eq!(origin.permits.places(), in_window, "so do the places of clients");
             assert_eq!(origin.exchanges, exchanges, "each exchange is counted once");
         }
@@ -474,6 +503,7 @@ impl Upstreams {
         assert_eq!(silent.count(), self.origins.silent, "each origin that failed is counted");
         let transfers = self.origins.iter().map(|(_, origin)| origin.transfers);
         assert_eq!(transfers.sum::<usize>(), self.transfers, "each transfer is counted");
-        assert_eq!(self.endpoint.outstanding(), self.outstanding.iter().flatten().count());
+        let exchanges = self.outstanding.iter().flatten().count();
+        assert_eq!(self.endpoint.outstanding(), exchanges + self.pings.len());
     }
 }

@@ -56,6 +56,7 @@ impl Bench {
             upstreams: vec![UpstreamParameters::default(); 2],
             relay,
             answer_within: None,
+            patience: coapway_proxy::Patience::Off,
             limits: Limits::default(),
         };
         let proxy = Proxy::new(parameters, Listening::default(), Seed::from_number(1));

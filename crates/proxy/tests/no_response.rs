@@ -26,6 +26,7 @@ impl Bench {
             upstreams: vec![UpstreamParameters::default()],
             relay,
             answer_within: None,
+            patience: coapway_proxy::Patience::Off,
             limits: Limits::default(),
         };
         Self { proxy: Proxy::new(parameters, Listening::default(), Seed::from_number(1)), message_id: 0 }

@@ -27,6 +27,7 @@ fn proxy(sampling: Sampling) -> Proxy {
         upstreams: vec![UpstreamParameters::default()],
         relay: coapway_relay::Parameters { forward: Forward::Open, ..coapway_relay::Parameters::default() },
         answer_within: None,
+        patience: coapway_proxy::Patience::Off,
         limits: Limits::default(),
     };
     Proxy::new(parameters, Listening { events: false, records: Some(sampling) }, Seed::from_number(1))

@@ -34,6 +34,7 @@ impl World {
             upstreams: vec![upstream],
             relay: coapway_relay::Parameters { forward: Forward::Open, ..Default::default() },
             answer_within: None,
+            patience: coapway_proxy::Patience::Off,
             limits: Limits::default(),
         };
         let request = |client: u16| {
@@ -90,7 +91,7 @@ impl World {
     fn drain(&mut self) {
         loop {
             match self.proxy.poll_output() {
-                Output::Transmit(transmit) => self.sent.push((transmit.peer, transmit.datagram.to_vec())),
+                Output::Transmit(transmit) => self.sent.push((*transmit.peer, transmit.datagram.to_vec())),
                 Output::Records(records) => {
                     for (record, upstream) in records.iter() {
                         let address = Some((Ipv4Addr::LOCALHOST, 1).into());

@@ -38,6 +38,7 @@ impl Bench {
                 ..coapway_relay::Parameters::default()
             },
             answer_within: None,
+            patience: coapway_proxy::Patience::Off,
             limits: Limits::default(),
         };
         let proxy = Proxy::new(parameters, Listening::default(), Seed::from_number(1));

@@ -15,6 +15,7 @@ fn proxy() -> Proxy {
         upstreams: vec![UpstreamParameters::default()],
         relay: coapway_relay::Parameters { forward: Forward::Open, ..coapway_relay::Parameters::default() },
         answer_within: None,
+        patience: coapway_proxy::Patience::Off,
         limits: Limits::default(),
     };
     Proxy::new(parameters, Listening::default(), Seed::from_number(1))

@@ -2,7 +2,17 @@
 //!
 //! While such a response is fresh, similar requests are answered with it here and the origin is left
 //! alone. Similar is what asks for the same resource by the same method, whoever asks: towards the
-//! origin the proxy is one client.
+//! origin the proxy is one client. That goes for 5.03 as well: a server may be out of order for one
+//! resource, and one that is itself a proxy speaks for a single origin behind it.
+//!
+//! ```text
+//! noted             the origin's time is over          half of it again
+//!   │ all are held            │ one goes through: a probe       │
+//!   └─────────────────────────┴─────────────────────────────────┘
+//!                               others until a time of their own, or until the probe has fared well
+//! ```
+//! So those who were all told one time do not all reach the origin at once, nobody is told less than the
+//! origin said, and who asks alone waits no longer.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -63,13 +73,19 @@ pub struct Hints {
     /// Keys of `held`, oldest first.
     order: VecDeque<u64>,
     most: usize,
+    /// Hints that have let a probe through.
+    probed: usize,
     counters: HintCounters,
 }
 
 #[derive(Debug)]
 struct Hint {
     code: Code,
+    /// When the origin's time is over, and when nobody is held any more.
     until: Instant,
+    spread: Duration,
+    /// Whether a probe was let through.
+    is_probed: bool,
     content_format: Option<u32>,
     payload: Box<[u8]>,
 }
@@ -82,6 +98,7 @@ impl Hints {
             hasher,
             order: VecDeque::new(),
             most,
+            probed: 0,
             counters: HintCounters::default(),
         }
     }
@@ -132,11 +149,15 @@ impl Hints {
             return;
         }
         self.counters.noted += 1;
-        let until = now + Duration::from_secs(u64::from(max_age));
+        let until = now + seconds(max_age);
         let (content_format, payload) = repeatable(response);
-        let hint = Hint { code: response.code, until, content_format, payload: payload.into() };
-        if self.held.insert(key, hint).is_none() {
-            self.order.push_back(key);
+        // Half of the time again, unless that is too long.
+        let spread = (seconds(max_age) / 2).min(seconds(LONGEST - max_age));
+        let (code, payload) = (response.code, payload.into());
+        let hint = Hint { code, until, spread, is_probed: false, content_format, payload };
+        match self.held.insert(key, hint) {
+            Some(before) => self.probed -= usize::from(before.is_probed),
+            None => self.order.push_back(key),
         }
         while self.order.len() > self.most {
             self.counters.forgotten += 1;
@@ -144,35 +165,80 @@ impl Hints {
         }
     }
 
-    /// The answer to a request with this key, in `scratch`, which is cleared; `None` when the origin
-    /// may be asked.
+    /// Whether probes were let through, whose answers say something.
+    pub const fn has_probes(&self) -> bool {
+        self.probed > 0
+    }
+
+    /// An origin answered a request with this key by something that is no hint: if that was a probe, the
+    /// others may follow.
+    pub fn lift(&mut self, key: u64) {
+        if let Some(hint) = self.held.get_mut(&key).filter(|hint| hint.is_probed) {
+            self.probed -= 1;
+            (hint.is_probed, hint.spread) = (false, Duration::ZERO);
+        }
+    }
+
+    /// The answer to a request of `client` with this key, in `scratch`, which is cleared; `None` when the
+    /// origin may be asked.
     ///
     /// Units:  its Max-Age is what is left in seconds, rounded up.
-    pub fn held<'s>(&mut self, key: u64, now: Instant, scratch: &'s mut Vec<u8>) -> Option<Content<'s>> {
-        let hint = self.held.get(&key).filter(|hint| hint.until > now)?;
+    pub fn held<'s>(
+        &mut self,
+        key: u64,
+        client: SocketAddr,
+        now: Instant,
+        scratch: &'s mut Vec<u8>,
+    ) -> Option<Content<'s>> {
+        let hint = self.held.get_mut(&key).filter(|hint| hint.until + hint.spread > now)?;
+        if now >= hint.until && !hint.is_probed {
+            hint.is_probed = true;
+            self.probed += 1;
+            return None;
+        }
+        let until = match now < hint.until {
+            true => hint.until,
+            false => {
+                let drawn = self.hasher.hash_one((client, key, hint.until)) >> 32;
+                hint.until + hint.spread.mul_f64(drawn as f64 / f64::from(u32::MAX))
+            }
+        };
+        if until <= now {
+            return None;
+        }
         self.counters.held += 1;
         scratch.clear();
         let mut options = OptionsWriter::new(scratch);
         if let Some(format) = hint.content_format {
             options.push_uint(OptionNumber::CONTENT_FORMAT, format);
         }
-        let left = hint.until.since(now).as_micros().div_ceil(1_000_000);
+        let left = until.since(now).as_micros().div_ceil(1_000_000);
         options.push_uint(OptionNumber::MAX_AGE, u32::try_from(left).unwrap_or(LONGEST));
         Some(compose(hint.code, &hint.payload, scratch))
     }
 
     /// Those behind one that holds are left until it does not: none holds longer than [`LONGEST`].
     fn forget_expired(&mut self, now: Instant) {
-        while self.order.front().and_then(|key| self.held.get(key)).is_some_and(|hint| hint.until <= now) {
+        while self
+            .order
+            .front()
+            .and_then(|key| self.held.get(key))
+            .is_some_and(|hint| hint.until + hint.spread <= now)
+        {
             self.forget_oldest();
         }
     }
 
     fn forget_oldest(&mut self) {
         if let Some(key) = self.order.pop_front() {
-            self.held.remove(&key);
+            let hint = self.held.remove(&key);
+            self.probed -= usize::from(hint.is_some_and(|hint| hint.is_probed));
         }
     }
+}
+
+fn seconds(count: u32) -> Duration {
+    Duration::from_secs(count.into())
 }
 
 /// What of a response may be said again on another request: Content-Format and payload, when they mean

@@ -185,7 +185,7 @@ impl Client {
         let peer = Peer { remote: from, ..self.proxy };
         let mut bytes = bytes.to_vec();
         self.message_ids.incoming(&mut bytes);
-        match self.endpoint.handle_datagram(peer, &bytes, now, || Gate::Take) {
+        match self.endpoint.handle_datagram(&peer, &bytes, now, || Gate::Take) {
             Received::Nothing => {}
             Received::Request { exchange, .. } => {
                 // A client serves nothing.
@@ -228,15 +228,15 @@ impl Client {
         };
         let content = content(&request);
         let sent = self.endpoint.send_request(
-            self.proxy,
+            &self.proxy,
             request.confirmable,
             None,
             &content.as_content(),
-            schedule,
+            &schedule,
             now,
         );
         let exchange = sent.expect("a client has Message IDs for what a run asks");
-        let token = self.endpoint.trace(exchange).map(|trace| trace.token.clone()).unwrap_or_default();
+        let token = self.endpoint.trace(exchange).map(|course| Token::new(course.token)).unwrap_or_default();
         self.asked.push(Asked { request, token, outcome: Outcome::Waiting, exchange });
     }
 
@@ -249,6 +249,7 @@ impl Client {
                 Event::Acknowledged { .. }
                 | Event::Retransmitted { .. }
                 | Event::Exhausted { .. }
+                | Event::AcknowledgedAgain { .. }
                 | Event::Alive { .. }
                 | Event::EmptyAckSent { .. }
                 | Event::Repeated { .. }

@@ -155,7 +155,7 @@ impl Origin {
             }
             return;
         }
-        match self.endpoint.handle_datagram(peer, bytes, now, || Gate::Take) {
+        match self.endpoint.handle_datagram(&peer, bytes, now, || Gate::Take) {
             Received::Nothing | Received::Response { .. } => {}
             Received::Request { exchange, message_id, content, .. } => {
                 let run = Run { from, message_id, restarts: self.restarts };

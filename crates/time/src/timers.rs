@@ -4,6 +4,8 @@
 //! rounded up to its tick, so a timer never fires early and at most 1.1 ms late. Insert and cancel
 //! take constant time; a deadline is touched once per level on its way down.
 
+use std::num::NonZeroU32;
+
 use crate::Instant;
 
 const TICK_SHIFT: u32 = 10;
@@ -13,23 +15,50 @@ const LEVELS: usize = 9;
 const NIL: u32 = u32::MAX;
 /// Marks a node that waits in the due list rather than in a slot.
 const DUE: u8 = u8::MAX;
+/// Marks a node whose timer fired or was cancelled.
+const FREE: u8 = u8::MAX - 1;
 
 /// Names one running timer; worth nothing once it fired or was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerId {
     index: u32,
-    generation: u32,
+    generation: NonZeroU32,
 }
 
 #[derive(Debug)]
 struct Node<K> {
-    key: Option<K>,
-    tick: u64,
-    generation: u32,
+    place: Place,
+    key: K,
+    generation: NonZeroU32,
     previous: u32,
     next: u32,
-    level: u8,
-    slot: u8,
+}
+
+/// A tick and the level at which its node waits, in one word: there may be many nodes.
+#[derive(Clone, Copy, Debug)]
+struct Place(u64);
+
+impl Place {
+    #[inline]
+    const fn new(tick: u64, level: u8) -> Self {
+        Self(tick << 8 | level as u64)
+    }
+
+    #[inline]
+    const fn tick(self) -> u64 {
+        self.0 >> 8
+    }
+
+    #[inline]
+    const fn level(self) -> u8 {
+        self.0 as u8
+    }
+
+    /// The slot of a tick at a level.
+    #[inline]
+    const fn slot(tick: u64, level: usize) -> usize {
+        (tick >> (SLOT_BITS * level as u32)) as usize % SLOTS
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,13 +81,13 @@ pub struct Timers<K> {
     due: List,
 }
 
-impl<K> Default for Timers<K> {
+impl<K: Copy> Default for Timers<K> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<K> Timers<K> {
+impl<K: Copy> Timers<K> {
     /// No timer runs.
     pub fn new() -> Self {
         Self {
@@ -84,17 +113,16 @@ impl<K> Timers<K> {
 
     /// Starts a timer; one whose deadline has passed is due at once.
     pub fn insert(&mut self, deadline: Instant, key: K) -> TimerId {
-        let tick = tick(deadline);
-        let index = self.allocate(tick, key);
-        self.file(index);
+        let (index, generation) = self.allocate(key);
+        self.file(index, tick(deadline));
         self.running += 1;
-        TimerId { index, generation: self.nodes[index as usize].generation }
+        TimerId { index, generation }
     }
 
     /// Stops a timer and returns its name; `None` when it fired or was cancelled before.
     pub fn cancel(&mut self, id: TimerId) -> Option<K> {
         let node = self.nodes.get(id.index as usize)?;
-        if node.generation != id.generation || node.key.is_none() {
+        if node.generation != id.generation || node.place.level() == FREE {
             return None;
         }
         self.unlink(id.index);
@@ -134,8 +162,8 @@ impl<K> Timers<K> {
             self.slots[level][slot] = EMPTY;
             self.occupied[level] &= !(1 << slot);
             while index != NIL {
-                let next = self.nodes[index as usize].next;
-                self.file(index);
+                let Node { next, place, .. } = self.nodes[index as usize];
+                self.file(index, place.tick());
                 index = next;
             }
         }
@@ -155,26 +183,30 @@ impl<K> Timers<K> {
 
     /// Puts a node where its tick belongs. Its level is that of the highest slot digit in which its
     /// tick differs from now, so all nodes of a level lie ahead and a lower level is always earlier.
-    fn file(&mut self, index: u32) {
-        let tick = self.nodes[index as usize].tick;
-        if tick <= self.elapsed {
-            self.nodes[index as usize].level = DUE;
-            push(&mut self.nodes, &mut self.due, index);
-            return;
+    fn file(&mut self, index: u32, tick: u64) {
+        let (level, list) = if tick <= self.elapsed {
+            (DUE, &mut self.due)
+        } else {
+            let level = ((63 - (tick ^ self.elapsed).leading_zeros()) / SLOT_BITS) as usize;
+            let slot = Place::slot(tick, level);
+            self.occupied[level] |= 1 << slot;
+            (level as u8, &mut self.slots[level][slot])
+        };
+        let last = std::mem::replace(&mut list.last, index);
+        match last {
+            NIL => list.first = index,
+            last => self.nodes[last as usize].next = index,
         }
-        let level = ((63 - (tick ^ self.elapsed).leading_zeros()) / SLOT_BITS) as usize;
-        let slot = (tick >> (SLOT_BITS * level as u32)) as usize % SLOTS;
         let node = &mut self.nodes[index as usize];
-        (node.level, node.slot) = (level as u8, slot as u8);
-        self.occupied[level] |= 1 << slot;
-        push(&mut self.nodes, &mut self.slots[level][slot], index);
+        (node.place, node.previous, node.next) = (Place::new(tick, level), last, NIL);
     }
 
     fn unlink(&mut self, index: u32) {
-        let Node { previous, next, level, slot, .. } = self.nodes[index as usize];
-        let list = match level {
+        let Node { previous, next, place, .. } = self.nodes[index as usize];
+        let level = usize::from(place.level());
+        let list = match place.level() {
             DUE => &mut self.due,
-            _ => &mut self.slots[level as usize][slot as usize],
+            _ => &mut self.slots[level][Place::slot(place.tick(), level)],
         };
         match previous {
             NIL => list.first = next,
@@ -184,39 +216,33 @@ impl<K> Timers<K> {
             NIL => list.last = previous,
             _ => self.nodes[next as usize].previous = previous,
         }
-        if level != DUE && list.first == NIL {
-            self.occupied[level as usize] &= !(1 << slot);
+        if place.level() != DUE && list.first == NIL {
+            self.occupied[level] &= !(1 << Place::slot(place.tick(), level));
         }
     }
 
-    fn allocate(&mut self, tick: u64, key: K) -> u32 {
+    fn allocate(&mut self, key: K) -> (u32, NonZeroU32) {
         if self.free == NIL {
             let index = u32::try_from(self.nodes.len()).expect("fewer than 2^32 timers fit into memory");
-            self.nodes.push(Node {
-                key: Some(key),
-                tick,
-                generation: 0,
-                previous: NIL,
-                next: NIL,
-                level: DUE,
-                slot: 0,
-            });
-            return index;
+            let generation = NonZeroU32::MIN;
+            self.nodes.push(Node { place: Place::new(0, FREE), key, generation, previous: NIL, next: NIL });
+            return (index, generation);
         }
         let index = self.free;
         let node = &mut self.nodes[index as usize];
         self.free = node.next;
-        (node.key, node.tick) = (Some(key), tick);
-        index
+        node.key = key;
+        (index, node.generation)
     }
 
     fn release(&mut self, index: u32) -> K {
         let node = &mut self.nodes[index as usize];
-        node.generation = node.generation.wrapping_add(1);
+        node.generation = node.generation.checked_add(1).unwrap_or(NonZeroU32::MIN);
+        node.place = Place::new(0, FREE);
         node.next = self.free;
         self.free = index;
         self.running -= 1;
-        node.key.take().expect("a linked node has its key")
+        node.key
     }
 }
 
@@ -230,16 +256,6 @@ fn tick(deadline: Instant) -> u64 {
 #[inline]
 pub(crate) fn rounded(deadline: Instant) -> Instant {
     Instant::from_micros(tick(deadline) << TICK_SHIFT)
-}
-
-fn push<K>(nodes: &mut [Node<K>], list: &mut List, index: u32) {
-    let node = &mut nodes[index as usize];
-    (node.previous, node.next) = (list.last, NIL);
-    match list.last {
-        NIL => list.first = index,
-        last => nodes[last as usize].next = index,
-    }
-    list.last = index;
 }
 
 #[cfg(test)]

@@ -1,13 +1,16 @@
 //! `[forward]`, `[clients]` and `[limits]`: who may have what.
 
-use coapway_proxy::Limits;
+use std::time::Duration;
+
+use coapway_proxy::{Limits, Patience};
 use coapway_relay::Parameters as Relay;
 use coapway_relay::{Hosts, TargetPattern};
 use ipnet::IpNet;
 
 use crate::error::Wrong;
 use crate::raw::Raw;
-use crate::section::{Field, Key, Table, Value};
+use crate::section::{Field, Key, Table, Value, duration};
+use crate::units::show_duration;
 
 /// Networks of clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +84,26 @@ impl Value for Targets {
     }
 }
 
+impl Value for Patience {
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        match raw.as_text() {
+            Some("off") => Ok(Self::Off),
+            Some("auto") => Ok(Self::Learned),
+            Some(_) | None => {
+                duration(raw, Duration::from_secs(1), Duration::from_secs(3600)).map(Self::After)
+            }
+        }
+    }
+
+    fn show(&self) -> String {
+        match self {
+            Self::Off => "off".to_owned(),
+            Self::Learned => "auto".to_owned(),
+            Self::After(patience) => show_duration(*patience),
+        }
+    }
+}
+
 /// Who may have requests forwarded, and where to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Forward {
@@ -126,17 +149,32 @@ impl Table for Forward {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clients {
     pub(crate) trusted: Trusted,
+    pub(crate) patience: Patience,
 }
 
 impl Table for Clients {
     const DOC: &'static str = "What is known of clients beforehand.";
-    const KEYS: &'static [Key<Self>] = &[Key {
-        name: "trusted",
-        field: Field::Value("networks like 10.0.0.0/8 or fd00::/8, or []", |t| &mut t.trusted),
-        doc: "Clients whose addresses are believed, as those on loopback are. All others get at most 136 bytes or three \
-              times the bytes they sent (RFC 7252 §11.3), so that nobody is flooded by requests in his name.",
-        why: "list only networks into which nobody outside can send with an address of theirs",
-    }];
+    const KEYS: &'static [Key<Self>] = &[
+        Key {
+            name: "trusted",
+            field: Field::Value("networks like 10.0.0.0/8 or fd00::/8, or []", |t| &mut t.trusted),
+            doc: "Clients whose addresses are believed, as those on loopback are. All others get at most 136 bytes \
+                  or three times the bytes they sent (RFC 7252 §11.3), so that nobody is flooded by requests in \
+                  his name.",
+            why: "list only networks into which nobody outside can send with an address of theirs",
+        },
+        Key {
+            name: "patience",
+            field: Field::Value("\"off\", \"auto\" or 1s to 3600s", |t| &mut t.patience),
+            doc: "How long clients wait for an answer, all their copies included. Then a request that has not left \
+                  is answered 5.04 and does not leave, and of one that has no further copy does; its answer is \
+                  still passed on. `\"auto\"` learns it for each address from at least 8 requests that were given \
+                  up: by another request under the same token (RFC 7252 §5.3.1), after which the first is not \
+                  answered, or by a Reset to the answer. `\"off\"`, since some clients use one token for all they \
+                  ask.",
+            why: "no client gives up before its first wait is over; no request is kept longer than an hour",
+        },
+    ];
 }
 
 /// How much of everything there may be.

@@ -174,6 +174,23 @@ impl Value for HopLimit {
     }
 }
 
+/// The file that keeps what was learned, if any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct State(pub(crate) Option<PathBuf>);
+
+impl Value for State {
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        Ok(match text(raw)? {
+            "off" => Self(None),
+            file => Self(Some(file.into())),
+        })
+    }
+
+    fn show(&self) -> String {
+        self.0.as_ref().map_or_else(|| "off".to_owned(), |file| file.display().to_string())
+    }
+}
+
 impl Value for RecordDestination {
     fn read(raw: &Raw) -> Result<Self, Wrong> {
         Ok(match text(raw)? {
@@ -278,6 +295,7 @@ pub(crate) struct Process {
     pub(crate) insert_hop_limit: HopLimit,
     pub(crate) drain_timeout: Duration,
     pub(crate) on_alert: AlertCommand,
+    pub(crate) state: State,
 }
 
 impl Default for Process {
@@ -291,6 +309,7 @@ impl Default for Process {
             insert_hop_limit: HopLimit::default(),
             drain_timeout,
             on_alert: AlertCommand::default(),
+            state: State::default(),
         }
     }
 }
@@ -340,11 +359,20 @@ impl Table for Process {
         Key {
             name: "on_alert",
             field: Field::Value("an array: an absolute path and its arguments; \"off\"", |t| &mut t.on_alert),
-            doc: "A command that is run for each alert (retries rose or calmed, a learned timeout over its cap, \
-                  a loop). It finds one JSON object on its standard input, and COAPWAY_ALERT, \
+            doc: "A command that is run for each alert (retries rose or calmed, an origin down or back, a learned \
+                  timeout over its cap, a loop). It finds one JSON object on its standard input, and COAPWAY_ALERT, \
                   COAPWAY_UPSTREAM, COAPWAY_ORIGIN and COAPWAY_CLIENT in its environment. One runs at a time, \
                   for 30 s at most, ten begin in a minute; what is left out is counted and told to the next.",
             why: "no shell and no search path stands between: what runs is what is written",
+        },
+        Key {
+            name: "state",
+            field: Field::Value("a file or \"off\"", |t| &mut t.state),
+            doc: "Where what was learned of origins is kept over a restart: round-trip times with their age and, \
+                  halved, the window. Written every minute and at the end, as a whole; a file that cannot be \
+                  read or written is worth a warning and no more. It names the origins. Relative to the working \
+                  directory.",
+            why: "",
         },
     ];
 }

@@ -56,7 +56,10 @@ impl Profile {
                 ("max_retransmit", "4"),
                 ("nstart", "1"),
                 ("rto.estimator", "fixed"),
-                ("rto.carry", "false"),
+                ("rto.carry", "never"),
+                ("retransmit.schedule", "doubling"),
+                ("retransmit.dup_ack_match", "false"),
+                ("retransmit.probe", "off"),
                 ("retry.max_attempts", "1"),
             ],
             // Milliseconds, and room for many at a time.
@@ -66,6 +69,7 @@ impl Profile {
             // Seconds, a duty cycle, and a radio that each copy costs.
             Self::Lpwan => &[
                 ("ack_timeout", "10s"),
+                ("retransmit.probe", "off"),
                 ("max_retransmit", "2"),
                 ("nstart", "1"),
                 ("max_wait", "247s"),
@@ -76,6 +80,7 @@ impl Profile {
                 ("source_ports", "1"),
                 ("token", "fresh"),
                 ("post_guard", "none"),
+                ("retransmit.probe", "off"),
                 ("retry.max_attempts", "1"),
             ],
         }

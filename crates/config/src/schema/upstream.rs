@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use coapway_endpoint::Estimator;
-use coapway_proxy::{PostGuard, TokenPolicy, UpstreamParameters};
+use coapway_endpoint::{Carry, Estimator};
+use coapway_proxy::{CopySchedule, PostGuard, Probe, TokenPolicy, UpstreamParameters};
 
 use super::downstream::{ACK_TIMEOUT, ACK_TIMEOUT_WHY, JITTER_WHY, MAX_RETRANSMIT_WHY, RANDOM_FACTOR_WHY};
 use super::profile::{self, Profile};
@@ -12,34 +12,34 @@ use crate::error::Wrong;
 use crate::raw::Raw;
 use crate::section::{Field, Key, Table, Value, choose};
 
-const ESTIMATORS: [(&str, Estimator); 9] = [
-    ("fixed", Estimator::Fixed),
-    ("p95", Estimator::P95),
-    ("budget", Estimator::Budget),
-    ("rfc6298", Estimator::Rfc6298),
-    ("linux", Estimator::Linux),
-    ("cocoa", Estimator::Cocoa),
-    ("cocoa_strong", Estimator::CocoaStrong),
-    ("peakhopper", Estimator::PeakHopper),
-    ("pto", Estimator::Pto),
-];
-
 const ESTIMATORS_ALLOWED: &str = "\"fixed\", \"p95\", \"budget\", \"rfc6298\", \"linux\", \"cocoa\", \"cocoa_strong\", \
                                   \"peakhopper\" or \"pto\"";
 
 impl Value for Estimator {
     fn read(raw: &Raw) -> Result<Self, Wrong> {
-        choose(raw, &ESTIMATORS)
+        choose(raw, &Self::ALL.map(|estimator| (estimator.name(), estimator)))
     }
 
     fn show(&self) -> String {
-        name(*self).to_owned()
+        self.name().to_owned()
     }
 }
 
-/// How an estimator is written.
-pub(crate) fn name(estimator: Estimator) -> &'static str {
-    ESTIMATORS.iter().find(|(_, known)| *known == estimator).map_or("", |(name, _)| name)
+const CARRIES: [(&str, Carry); 4] = [
+    ("auto", Carry::Auto),
+    ("never", Carry::Never),
+    ("in_force", Carry::InForce),
+    ("ran_out", Carry::RanOut),
+];
+
+impl Value for Carry {
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        choose(raw, &CARRIES)
+    }
+
+    fn show(&self) -> String {
+        CARRIES[*self as usize].0.to_owned()
+    }
 }
 
 const TOKENS: [(&str, TokenPolicy); 2] = [("fresh", TokenPolicy::Fresh), ("preserve", TokenPolicy::Preserve)];
@@ -67,6 +67,31 @@ impl Value for PostGuard {
 
     fn show(&self) -> String {
         POST_GUARDS[*self as usize].0.to_owned()
+    }
+}
+
+const SCHEDULES: [(&str, CopySchedule); 2] =
+    [("doubling", CopySchedule::Doubling), ("stretched", CopySchedule::Stretched)];
+
+impl Value for CopySchedule {
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        choose(raw, &SCHEDULES)
+    }
+
+    fn show(&self) -> String {
+        SCHEDULES[*self as usize].0.to_owned()
+    }
+}
+
+const PROBES: [(&str, Probe); 2] = [("off", Probe::Off), ("ping_on_ambiguity", Probe::PingOnAmbiguity)];
+
+impl Value for Probe {
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        choose(raw, &PROBES)
+    }
+
+    fn show(&self) -> String {
+        PROBES[*self as usize].0.to_owned()
     }
 }
 
@@ -196,7 +221,7 @@ impl Table for Upstream {
                   factor. `\"budget\"`: the quantile that leaves a given share of needless copies. `\"rfc6298\"`, \
                   `\"linux\"`, `\"peakhopper\"` and `\"pto\"` (QUIC): a mean and its deviation, or the last peak. \
                   `\"cocoa\"` also takes what comes after one or two retransmissions, `\"cocoa_strong\"` does not. \
-                  `\"fixed\"`: always ACK_TIMEOUT. All but `\"p95\"` are held to 60s, CoCoA to 32s.",
+                  `\"fixed\"`: always ACK_TIMEOUT. All but `\"p95\"` go up to 240s, CoCoA to 32s.",
             why: "",
         },
         Key {
@@ -244,9 +269,36 @@ impl Table for Upstream {
         },
         Key {
             name: "rto.carry",
-            field: Field::Value("true or false", |t| &mut t.parameters.rto.carry),
-            doc: "Whether a wait that ran out is doubled for the exchanges to come, until there is an exact \
-                  sample (RFC 8961 §4). CoCoA never does.",
+            field: Field::Value("\"auto\", \"never\", \"in_force\" or \"ran_out\"", |t| {
+                &mut t.parameters.rto.carry
+            }),
+            doc: "What a wait that ran out means for the exchanges to come, until there is an exact sample: \
+                  `\"in_force\"` doubles the timeout in force, `\"ran_out\"` the wait itself with the chance in it, \
+                  which adds up where losses are frequent; `\"never\"` is RFC 7252 without RFC 8961 §4. \
+                  `\"auto\"`: `\"ran_out\"` for `\"p95\"` and `\"fixed\"`, `\"in_force\"` for the others. CoCoA never does.",
+            why: "",
+        },
+        Key {
+            name: "retransmit.schedule",
+            field: Field::Value("\"doubling\" or \"stretched\"", |t| &mut t.parameters.retransmit.schedule),
+            doc: "When copies leave. `\"doubling\"`: each wait is twice the one before (RFC 7252 §4.2). \
+                  `\"stretched\"`: the same while nothing is learned; then the last copy leaves as late as an \
+                  answer to it can come in time, so that an outage of nearly `max_wait` is survived.",
+            why: "",
+        },
+        Key {
+            name: "retransmit.dup_ack_match",
+            field: Field::Value("true or false", |t| &mut t.parameters.retransmit.dup_ack_match),
+            doc: "Whether an Acknowledgement after the second copy gives a round-trip time when it can be told \
+                  which copy it answers: it came too soon for any but the first, or as many came as copies had \
+                  left.",
+            why: "",
+        },
+        Key {
+            name: "retransmit.probe",
+            field: Field::Value("\"off\" or \"ping_on_ambiguity\"", |t| &mut t.parameters.retransmit.probe),
+            doc: "What is done when that tells nothing and a back-off is held: one CoAP ping (4 bytes) asks for \
+                  the round-trip time. An origin that leaves two of them unanswered is not pinged for a day.",
             why: "",
         },
         Key {

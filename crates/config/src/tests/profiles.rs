@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use coapway_endpoint::{Estimator, Nstart, TransmissionParameters};
-use coapway_proxy::UpstreamParameters;
+use coapway_endpoint::{Carry, Estimator, Nstart, TransmissionParameters};
+use coapway_proxy::{Probe, UpstreamParameters};
 
 use super::*;
 
@@ -64,7 +64,7 @@ fn rfc7252_is_the_protocol_s_own() {
     let config = loaded("", &[], &set(&["upstream.profile=rfc7252"]));
     let [upstream] = config.parameters().upstreams[..] else { panic!("one set") };
     assert_eq!(upstream.transmission, TransmissionParameters::default());
-    assert_eq!((upstream.rto.estimator, upstream.rto.carry), (Estimator::Fixed, false));
+    assert_eq!((upstream.rto.estimator, upstream.rto.carry), (Estimator::Fixed, Carry::Never));
     assert_eq!((upstream.nstart, upstream.retry.max_attempts), (Nstart::Fixed(1), 1));
     assert_eq!(config.warnings().len(), 1, "nothing is carried: {:?}", config.warnings());
 }
@@ -77,6 +77,8 @@ fn interop_leaves_the_defaults_but_for_what_is_not_expected() {
     let default = UpstreamParameters::default();
     upstream.source_ports = default.source_ports;
     upstream.retry = default.retry;
+    assert_eq!(upstream.retransmit.probe, Probe::Off);
+    upstream.retransmit = default.retransmit;
     assert_eq!(upstream, default);
 }
 

@@ -156,9 +156,9 @@ impl Conversation {
         let schedule = Schedule { last_copy_before: deadline, deadline, ..schedule };
         let exchange = match what {
             What::Request { confirmable, token, content } => {
-                self.endpoint.send_request(self.peer, confirmable, token, &content, schedule, now)
+                self.endpoint.send_request(&self.peer, confirmable, token, &content, &schedule, now)
             }
-            What::Ping => self.endpoint.send_ping(self.peer, schedule, now),
+            What::Ping => self.endpoint.send_ping(&self.peer, &schedule, now),
         }
         .expect("a new endpoint has all its Message IDs");
         let mut buffer = vec![0; MAX_DATAGRAM];
@@ -230,11 +230,11 @@ impl Conversation {
             return Ok(None);
         }
         let now = self.clock.now();
-        match self.endpoint.handle_datagram(self.peer, bytes, now, || Gate::Take) {
+        match self.endpoint.handle_datagram(&self.peer, bytes, now, || Gate::Take) {
             Received::Nothing => Ok(None),
             Received::Response { exchange, content, .. } => {
-                if let Some(trace) = self.endpoint.ended(exchange) {
-                    self.token = trace.token.clone();
+                if let Some(course) = self.endpoint.ended(exchange) {
+                    self.token = Token::new(course.token);
                 }
                 // The Acknowledgement of a separate response. When it cannot be sent, the response is
                 // there all the same.
@@ -292,6 +292,7 @@ impl Conversation {
                 console.tell(format_args!("no answer in {timeout:.1?}; {copies} copies sent so far"));
             }
             Event::Exhausted { .. }
+            | Event::AcknowledgedAgain { .. }
             | Event::EmptyAckSent { .. }
             | Event::Repeated { .. }
             | Event::Delivered { .. } => {}
@@ -300,9 +301,9 @@ impl Conversation {
     }
 
     fn give_up(&mut self, exchange: ExchangeId, error: io::Error) -> Ended {
-        let trace = self.endpoint.cancel(exchange);
+        let course = self.endpoint.cancel(exchange);
         let (copies, acknowledged) =
-            trace.map_or((0, false), |trace| (trace.copies.len() as u32, trace.first_ack.is_some()));
+            course.map_or((0, false), |course| (course.copies(), course.first_ack.is_some()));
         Ended { peer: self.peer.remote, why: Why::Socket(error), copies, acknowledged }
     }
 }

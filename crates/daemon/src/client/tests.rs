@@ -111,7 +111,7 @@ fn serve_one(socket: &UdpSocket, when: When, answer: &Content<'_>) -> Seen {
         let peer = Peer { local: Local::default(), remote };
         let now = clock.now();
         if let Received::Request { exchange, confirmable, content, .. } =
-            endpoint.handle_datagram(peer, &buffer[..length], now, || Gate::Take)
+            endpoint.handle_datagram(&peer, &buffer[..length], now, || Gate::Take)
         {
             seen = Some(Seen { confirmable, content: content.into(), delivered: None });
             if when == When::Separately {

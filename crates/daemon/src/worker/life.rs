@@ -1,5 +1,6 @@
 //! What a worker does beside messages: other settings, listeners that close, the watchdog, its end.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use coapway_endpoint::SocketId;
@@ -12,6 +13,7 @@ use super::{Reader, TURNS_WHEN_LATE, Worker};
 use crate::log::OPERATOR;
 use crate::notify::Watchdog;
 use crate::sockets::Bound;
+use crate::state::{self, Keeper};
 use crate::watch::Floods;
 
 /// A listener that is to close is kept at least this long, for clients that missed an answer.
@@ -27,6 +29,7 @@ pub(super) struct Life {
     closing: Vec<SocketId>,
     /// When they are looked at next.
     close_at: Option<Instant>,
+    keeper: Keeper,
 }
 
 /// Settings that a worker takes over.
@@ -43,7 +46,13 @@ pub(crate) struct Changed {
 
 impl Life {
     pub(super) fn new() -> Self {
-        Self { watchdog: Watchdog::new(), floods: Floods::default(), closing: Vec::new(), close_at: None }
+        Self {
+            watchdog: Watchdog::new(),
+            floods: Floods::default(),
+            closing: Vec::new(),
+            close_at: None,
+            keeper: Keeper::default(),
+        }
     }
 }
 
@@ -64,6 +73,20 @@ impl<R: Reader> Worker<R> {
                 self.input(Input::LookUpFailed { lookup, failure: Failure::Overloaded }, now);
             }
         }
+    }
+
+    /// Takes over what was learned before the start, from the file in which it is to be kept.
+    pub(crate) fn restore(&mut self, path: Option<PathBuf>) {
+        let now = self.clock.now();
+        if let Some(path) = &path {
+            state::restore(path, &mut self.proxy, &self.clock, now);
+        }
+        self.keep(path);
+    }
+
+    /// From now on what is learned is kept there, or nowhere.
+    pub(crate) fn keep(&mut self, path: Option<PathBuf>) {
+        self.life.keeper.keep(path, self.clock.now());
     }
 
     /// Takes no new requests and ends when those that are under way are answered; `within` is how long
@@ -111,6 +134,7 @@ impl<R: Reader> Worker<R> {
         self.drain(now);
         self.sockets.flush(&mut self.unsent);
         self.reader.flush(now);
+        self.life.keeper.finish(&self.proxy, &self.clock, now);
     }
 
     /// Does what is due; says when to come back.
@@ -125,7 +149,8 @@ impl<R: Reader> Worker<R> {
             tracing::warn!(refused, dropped, client, "clients are faster than limits.client_rate allows");
         }
         let ping = self.life.watchdog.ping(now);
-        [self.life.close_at, again, ping, self.proxy.drained_at()].into_iter().flatten().min()
+        let keep = self.life.keeper.tend(&self.proxy, &self.clock, now);
+        [self.life.close_at, again, ping, keep, self.proxy.drained_at()].into_iter().flatten().min()
     }
 
     fn close_listeners(&mut self, now: Instant) {

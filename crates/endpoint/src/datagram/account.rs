@@ -15,7 +15,7 @@ const FACTOR: u32 = 3;
 pub(super) const ALWAYS_FITS: usize = 92;
 
 /// Bytes that came and went because of one request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Account {
     received: u32,
     sent: u32,

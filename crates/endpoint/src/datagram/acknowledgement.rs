@@ -1,16 +1,18 @@
 //! Requests of peers: Acknowledgement in time, one answer for all copies (RFC 7252 §4.5, §5.2).
 
-use coapway_message::{Code, Content, Datagram, ExchangeId, MessageType, OptionNumber, OptionsWriter, Token};
+use coapway_message::{
+    Code, Content, Datagram, ExchangeId, MessageType, OptionNumber, OptionsWriter, datagram,
+};
 use coapway_time::{Instant, TimerId};
 
 use super::account::Account;
 use super::duplicates::{Class, EntryId, Known, Message, Reply};
 use super::endpoint::Endpoint;
-use super::pending::{Answerable, Deadline, Pending};
-use super::retransmission::Kind;
+use super::message::Kind;
+use super::peers::{PeerNumber, Sender};
+use super::pending::{Answerable, Deadline, Due, Pending};
 use crate::event::{Event, Gate, Received};
 use crate::peer::Peer;
-use crate::trace::Copy;
 
 /// Longer tokens are understood and echoed and otherwise not dealt with (RFC 8974 §2.1).
 const MAX_TOKEN_LENGTH: usize = 1024;
@@ -18,7 +20,7 @@ const MAX_TOKEN_LENGTH: usize = 1024;
 impl Endpoint {
     pub(super) fn handle_request<'d>(
         &mut self,
-        peer: Peer,
+        sender: &Sender<'_>,
         bytes: &[u8],
         datagram: &Datagram<'d>,
         now: Instant,
@@ -28,10 +30,13 @@ impl Endpoint {
         let confirmable = message_type == MessageType::Confirmable;
         let class = class(confirmable, &content);
         let digest = self.duplicates.digest(bytes);
-        let known = self.duplicates.find(&peer, message_id, digest, now);
-        if let Known::Repeated(entry) = known {
-            self.repeat(peer, message_id, entry, bytes.len(), now);
-            return Received::Nothing;
+        let mut known = Known::New;
+        if let Some(peer) = sender.number {
+            known = self.duplicates.find(peer, message_id, digest, now);
+            if let Known::Repeated(entry) = known {
+                self.repeat(peer, message_id, entry, bytes.len(), now);
+                return Received::Nothing;
+            }
         }
         let account = match gate() {
             Gate::Take => Account::VERIFIED,
@@ -44,37 +49,39 @@ impl Endpoint {
         let verified = account == Account::VERIFIED;
         let exchange = self.pending.next_id();
         let reply = if confirmable { Reply::Open(exchange) } else { Reply::Silence };
+        let peer = self.peers.add(sender);
+        let message = Message { peer, message_id, digest, class, account, reply };
         let entry = match known {
             Known::Repeated(entry) => entry,
-            Known::Expired(entry) => self.duplicates.replace(entry, digest, class, account, reply, now),
+            Known::Expired(entry) => self.duplicates.replace(&mut self.peers, entry, message, now),
             Known::Reused(entry) => {
                 self.counters.reused_message_ids += 1;
-                self.duplicates.replace(entry, digest, class, account, reply, now)
+                self.duplicates.replace(&mut self.peers, entry, message, now)
             }
-            Known::New(hash) => {
-                let message = Message { peer, message_id, digest, class, account, reply };
-                let (entry, forgotten) = self.duplicates.remember(hash, message, now);
+            Known::New => {
+                let (entry, forgotten) = self.duplicates.remember(&mut self.peers, message, now);
                 self.counters.forgotten += forgotten;
                 match entry {
                     Some(entry) => entry,
                     None => {
-                        self.refuse(peer, datagram, verified);
+                        self.refuse(sender, datagram, verified);
                         return Received::Nothing;
                     }
                 }
             }
         };
-        let answerable = if confirmable {
+        let mut pending = Pending::new(peer, message_id, entry, verified);
+        if confirmable {
             let deadline = now + self.parameters.early_ack_after;
-            let out_of_order = self.acknowledgements.push(deadline, exchange).is_err();
-            Answerable::Piggybacked(
-                out_of_order.then(|| self.timers.insert(deadline, Deadline::Acknowledge(exchange))),
-            )
+            if self.acknowledgements.push(deadline, exchange).is_err() {
+                let due = Deadline::new(Due::Acknowledge(exchange.slot));
+                pending.timer = Some(self.timers.insert(deadline, due));
+            }
         } else {
-            Answerable::NonConfirmable
-        };
-        let pending = Pending { peer, message_id, token: Token::new(token), entry, verified, answerable };
-        self.pending.insert(pending);
+            pending.answerable = Answerable::NonConfirmable;
+        }
+        self.pending.add(pending, token);
+        self.peers.hold(peer);
         if token.len() > MAX_TOKEN_LENGTH {
             // No larger than the request, so that it fits whoever sent that; a NON may go without.
             self.counters.long_tokens += 1;
@@ -86,9 +93,9 @@ impl Endpoint {
 
     /// The memory is full of requests that must not be done twice: one more of them cannot be taken.
     /// It is not remembered either, so that an unverified sender gets no text: each copy stands alone.
-    fn refuse(&mut self, peer: Peer, datagram: &Datagram<'_>, verified: bool) {
+    fn refuse(&mut self, sender: &Sender<'_>, request: &Datagram<'_>, verified: bool) {
         self.counters.refused += 1;
-        if datagram.message_type == MessageType::Confirmable {
+        if request.message_type == MessageType::Confirmable {
             let mut options = Vec::new();
             let mut writer = OptionsWriter::new(&mut options);
             writer.push_uint(OptionNumber::MAX_AGE, 30);
@@ -97,19 +104,21 @@ impl Endpoint {
                 options: writer.finish(),
                 payload: if verified { b"not-sent: too many requests to remember" } else { &[] },
             };
-            let acknowledgement = MessageType::Acknowledgement;
-            self.outbox.encode(peer, acknowledgement, datagram.message_id, datagram.token, &content);
+            let (acknowledgement, mut bytes) = (MessageType::Acknowledgement, Vec::new());
+            datagram::encode(&mut bytes, acknowledgement, request.message_id, request.token, &content);
+            self.outbox.reply(sender, &bytes);
         }
     }
 
-    fn repeat(&mut self, peer: Peer, message_id: u16, entry: EntryId, bytes: usize, now: Instant) {
+    fn repeat(&mut self, peer: PeerNumber, message_id: u16, entry: EntryId, bytes: usize, now: Instant) {
         self.counters.duplicates += 1;
         if let Some(account) = self.duplicates.account(entry) {
             account.receive(bytes);
         }
         let (reply, open, response) = match self.duplicates.reply(entry) {
             Some(Reply::Datagram(extent)) => (Some(extent.len()), None, None),
-            Some(Reply::EmptyAcknowledgement(response)) => (Some(EMPTY), None, response),
+            Some(Reply::EmptyAcknowledgement) => (Some(EMPTY), None, None),
+            Some(Reply::Separate(response)) => (Some(EMPTY), None, Some(response)),
             Some(Reply::Open(exchange)) => (None, Some(exchange), None),
             Some(Reply::Silence) | None => (None, None, None),
         };
@@ -132,19 +141,15 @@ impl Endpoint {
     /// A repeated request shows that its separate response did not arrive: one more copy now, if one
     /// may leave, and the timer's next one keeps its distance to it.
     fn draw_anew(&mut self, response: ExchangeId, now: Instant) {
-        let Some(transmission) = self.transmissions.get_mut(response) else { return };
-        let Some(&Copy { timeout, .. }) = transmission.trace.copies.last() else { return };
-        debug_assert!(matches!(transmission.kind, Kind::Response(_)));
-        if !transmission.may_leave_at(now) || !self.is_admitted(response) {
-            return;
+        let Some(message) = self.messages.get(response) else { return };
+        let Some(active) = message.active.and_then(|number| self.active.get(number)) else { return };
+        debug_assert_eq!(message.kind, Kind::Response);
+        let deadline = message.deadline;
+        let timeout = active.further.last().map_or(active.first_wait, |copy| copy.timeout);
+        if active.may_leave_at(message, now) && self.is_admitted(response) {
+            self.copy(response, now, Some(timeout));
+            self.wake_at(response, deadline.min(now + timeout));
         }
-        self.copy(response, Copy { sent: now, timeout });
-        let Some(transmission) = self.transmissions.get_mut(response) else { return };
-        if let Some(timer) = transmission.timer.take() {
-            self.timers.cancel(timer);
-        }
-        let wake = transmission.schedule.deadline.min(now + timeout);
-        transmission.timer = Some(self.timers.insert(wake, Deadline::Transmission(response)));
     }
 
     /// Sends the empty Acknowledgement of a request that is not answered yet, if it has not left.
@@ -159,11 +164,14 @@ impl Endpoint {
     /// The same without a word; says whether it left now.
     pub(super) fn acknowledge(&mut self, exchange: ExchangeId) -> bool {
         let Some(pending) = self.pending.get_mut(exchange) else { return false };
-        let Answerable::Piggybacked(timer) = pending.answerable else { return false };
+        if !pending.is_acknowledged_later() {
+            return false;
+        }
         pending.answerable = Answerable::Separate;
+        let timer = pending.timer.take();
         let (peer, message_id, entry) = (pending.peer, pending.message_id, pending.entry);
         self.no_early_acknowledgement(timer);
-        self.duplicates.set_reply(entry, Reply::EmptyAcknowledgement(None));
+        self.duplicates.set_reply(entry, Reply::EmptyAcknowledgement);
         if let Some(account) = self.duplicates.account(entry) {
             let fits = account.spend(EMPTY);
             debug_assert!(fits, "as many came as leave");
@@ -195,7 +203,7 @@ impl Endpoint {
 
     /// From whom an unanswered request came.
     pub fn requester(&self, exchange: ExchangeId) -> Option<Peer> {
-        self.pending.get(exchange).map(|pending| pending.peer)
+        self.pending.get(exchange).map(|pending| *self.peers.get(pending.peer))
     }
 }
 

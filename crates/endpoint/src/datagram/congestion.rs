@@ -1,7 +1,8 @@
 //! NSTART: how many exchanges with one origin may be outstanding (RFC 7252 §4.7).
 //!
 //! A loss alone does not shrink the window, or random loss would close it: it is cut only when the
-//! path gives further reason to believe in congestion.
+//! path gives further reason to believe in congestion. A queue that grows without losing anything is seen by
+//! the round-trip times: what waits there would better wait with us, where clients take turns.
 
 use std::time::Duration;
 
@@ -12,6 +13,13 @@ use crate::parameters::Nstart;
 /// Exact samples needed before the window has its floor.
 const FLOOR_SAMPLES: u64 = 8;
 const FLOOR: f64 = 4.0;
+
+/// The typical round-trip time moves by this share of itself towards each sample.
+const STEP: f64 = 1.0 / 16.0;
+/// A queue on the way may make the round trip longer by so much, in microseconds, whatever it was before.
+const QUEUE: f64 = 200_000.0;
+/// What is left of the window, once a round trip, while the queue on the way is longer.
+const RELIEF: f64 = 0.75;
 
 /// The window of outstanding exchanges towards one origin.
 #[derive(Clone, Debug)]
@@ -24,6 +32,10 @@ pub struct Window {
     last_arrival: Option<Instant>,
     /// The last exchanges, newest in the lowest bit: one for each that needed a second copy.
     needed_copies: u128,
+    /// The median of the last round-trip times, in microseconds; 0 before the first.
+    typical: f64,
+    /// What it was while the window was small.
+    unloaded: f64,
 }
 
 impl Window {
@@ -37,6 +49,8 @@ impl Window {
             last_cut: None,
             last_arrival: None,
             needed_copies: 0,
+            typical: 0.0,
+            unloaded: 0.0,
         }
     }
 
@@ -79,6 +93,12 @@ impl Window {
         (self.size, self.was_cut) = (1.0, false);
     }
 
+    /// Begins with what was learned in another life, which may no longer hold: half of that window, from
+    /// where it grows slowly.
+    pub fn resume(&mut self, size: u32) {
+        (self.size, self.was_cut) = (f64::from(size / 2).max(1.0), true);
+    }
+
     /// When anything came from the origin last.
     pub const fn last_arrival(&self) -> Option<Instant> {
         self.last_arrival
@@ -97,10 +117,47 @@ impl Window {
         if exact_samples >= FLOOR_SAMPLES {
             self.size = self.size.max(FLOOR);
         }
-        if copies == 1 && waiting {
+        if copies == 1 && waiting && !self.is_swollen() {
             self.size += if self.was_cut { 1.0 / self.size } else { 1.0 };
         }
         self.size = self.size.min(f64::from(max.max(1)));
+    }
+
+    /// An exact round-trip time was seen.
+    ///
+    /// State:   a running median, which single slow answers hardly move, now and when it was measured with
+    ///          a window at its floor.
+    /// Formula: while the first is more than twice the second and 200 ms longer, the window does not grow,
+    ///          and once a round trip it is cut by a quarter, down to its floor.
+    /// Known failure: an origin that slows down for reasons of its own is relieved as well. At the floor
+    ///          the new time is taken for the usual one.
+    pub fn saw(&mut self, round_trip: Duration, now: Instant) {
+        let sample = round_trip.as_micros() as f64;
+        if self.typical == 0.0 {
+            self.typical = sample;
+        } else if sample > self.typical {
+            self.typical *= 1.0 + STEP;
+        } else {
+            self.typical *= 1.0 - STEP;
+        }
+        if self.size <= FLOOR || self.unloaded == 0.0 || self.typical * 2.0 < self.unloaded {
+            self.unloaded = self.typical;
+        }
+        let is_auto = matches!(self.nstart, Nstart::Auto { .. });
+        let pause = Duration::from_micros(self.typical as u64);
+        if self.is_swollen()
+            && self.size > FLOOR
+            && is_auto
+            && self.last_cut.is_none_or(|cut| now.since(cut) >= pause)
+        {
+            self.size = (self.size * RELIEF).max(FLOOR);
+            (self.was_cut, self.last_cut) = (true, Some(now));
+        }
+    }
+
+    /// Whether round trips are longer than they were, as by a queue on the way.
+    fn is_swollen(&self) -> bool {
+        self.typical - self.unloaded > self.unloaded.max(QUEUE)
     }
 
     /// The wait for an Acknowledgement of a copy sent at `sent` ran out.
@@ -118,8 +175,9 @@ impl Window {
             _ => false,
         };
         let recently = self.last_cut.is_some_and(|cut| now.since(cut) < loss.timeout);
-        if (silent || mostly_lost || swollen) && !recently {
-            let floor = if loss.exact_samples >= FLOOR_SAMPLES { FLOOR } else { 1.0 };
+        let floor = if loss.exact_samples >= FLOOR_SAMPLES { FLOOR } else { 1.0 };
+        // A loss before anything was learned says nothing about how far the window may grow.
+        if (silent || mostly_lost || swollen) && !recently && self.size > floor {
             self.size = (self.size / 2.0).max(floor);
             self.was_cut = true;
             self.last_cut = Some(now);
@@ -269,6 +327,68 @@ mod tests {
             window.timed_out(&loss(10), at(second));
             assert_eq!(window.size(), size, "at {second} s");
         }
+    }
+
+    /// So many round trips of `millis`, one a second, while requests wait.
+    fn round_trips(window: &mut Window, from: u64, count: u64, millis: u64) {
+        for second in from..from + count {
+            window.saw(Duration::from_millis(millis), at(second));
+            window.acknowledged(1, 100, true);
+        }
+    }
+
+    #[test]
+    fn a_standing_queue_stops_its_growth_and_brings_it_down() {
+        let mut window = Window::new(AUTO);
+        round_trips(&mut window, 0, 60, 100);
+        assert_eq!(window.size(), 64);
+        round_trips(&mut window, 100, 100, 2000);
+        assert_eq!(window.size(), 4);
+        round_trips(&mut window, 300, 100, 2000);
+        assert!(window.size() > 10, "what lasts is the path, and no queue of ours");
+    }
+
+    #[test]
+    fn neither_single_slow_answers_nor_short_queues_count() {
+        let mut window = grown(64);
+        for exchange in 1..1000 {
+            let millis = if exchange % 10 == 0 { 4000 } else { 20 };
+            window.saw(Duration::from_millis(millis), at(exchange));
+        }
+        assert_eq!(window.size(), 64);
+        for exchange in 0..1000 {
+            window.saw(Duration::from_millis(200), at(exchange));
+        }
+        assert_eq!(window.size(), 64, "ten times as long, and 180 ms");
+    }
+
+    #[test]
+    fn a_loss_at_the_floor_does_not_slow_the_growth() {
+        let mut window = Window::new(AUTO);
+        window.timed_out(&Loss { exact_samples: 0, ..loss(0) }, at(2));
+        for exchange in 0..20 {
+            window.acknowledged(1, exchange, true);
+        }
+        assert_eq!(window.size(), 21);
+    }
+
+    #[test]
+    fn a_copy_that_left_at_the_moment_of_the_last_arrival_was_not_heard_of() {
+        let mut window = grown(64);
+        window.arrived(at(10));
+        window.timed_out(&loss(10), at(12));
+        assert_eq!(window.size(), 32);
+    }
+
+    #[test]
+    fn it_begins_anew_with_one_and_resumes_with_half() {
+        let mut window = grown(64);
+        window.restart();
+        assert_eq!(window.size(), 1);
+        window.resume(64);
+        assert_eq!(window.size(), 32);
+        window.resume(1);
+        assert_eq!(window.size(), 1);
     }
 
     #[test]

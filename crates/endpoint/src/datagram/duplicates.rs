@@ -1,71 +1,31 @@
 //! Recent messages of peers and the reply a repeat gets (RFC 7252 §4.5).
 //!
 //! A message is known by (peer, Message ID) and by a digest of its bytes: clients do reuse Message
-//! IDs within their lifetime, and such a message is a new request. Memory is bounded. When it runs
-//! out, entries whose request may be done again go first, oldest first; Confirmable POST, PATCH and
-//! OSCORE requests are never forgotten before their lifetime, so new ones of that kind are refused.
+//! IDs within their lifetime, and such a message is a new request. Memory is bounded, and that of the
+//! peers counts as well. When it runs out, entries whose request may be done again go first, oldest
+//! first; Confirmable POST, PATCH and OSCORE requests are never forgotten before their lifetime, so new
+//! ones of that kind are refused.
 
+mod entry;
 mod replies;
 
 use std::collections::VecDeque;
-use std::hash::{BuildHasher, Hash, Hasher};
 use std::time::Duration;
 
-use coapway_message::ExchangeId;
 use coapway_time::Instant;
 use hashbrown::HashTable;
 
-use self::replies::{Extent, Replies};
+pub(super) use self::entry::{Class, EntryId, Reply};
+use self::entry::{Entry, Moment};
+use self::replies::Replies;
 use super::account::Account;
-use crate::peer::Peer;
-
-/// What a repeat of a message gets.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Reply {
-    /// Nothing yet: the request is not answered.
-    Open(ExchangeId),
-    /// An empty Acknowledgement, now and for ever, and the separate response while it is under way.
-    EmptyAcknowledgement(Option<ExchangeId>),
-    /// The bytes that [`Duplicates::datagram`] finds here.
-    Datagram(Extent),
-    /// Nothing: the message was Non-confirmable.
-    Silence,
-}
-
-/// How long and how firmly a message is remembered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
-    /// Confirmable, must not be done twice.
-    Kept = 0,
-    /// Confirmable, may be done again in need.
-    Confirmable = 1,
-    /// Non-confirmable.
-    NonConfirmable = 2,
-}
-
-/// Names an entry; stale once it was forgotten.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct EntryId {
-    index: u32,
-    generation: u32,
-}
-
-#[derive(Debug)]
-struct Entry {
-    peer: Peer,
-    message_id: u16,
-    generation: u32,
-    digest: u64,
-    class: Class,
-    expires: Instant,
-    account: Account,
-    reply: Option<Reply>,
-}
+use super::chunks::Chunks;
+use super::peers::{PeerNumber, Peers};
 
 /// What is remembered of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
-    pub(super) peer: Peer,
+    pub(super) peer: PeerNumber,
     pub(super) message_id: u16,
     pub(super) digest: u64,
     pub(super) class: Class,
@@ -76,8 +36,8 @@ pub(super) struct Message {
 /// What is known of a message that came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
-    /// Nothing; this is its hash, for [`Duplicates::remember`].
-    New(u64),
+    /// Nothing.
+    New,
     /// It came before.
     Repeated(EntryId),
     /// Another message came under its Message ID.
@@ -90,7 +50,7 @@ pub(super) enum Known {
 pub(super) struct Duplicates {
     remembered: HashTable<u32>,
     hasher: ahash::RandomState,
-    entries: Vec<Entry>,
+    entries: Chunks<Entry>,
     free: Vec<u32>,
     /// Per class in order of arrival, which is order of expiry; each entry stands in one of them. An
     /// entry that was replaced moves when its turn comes. Beside each stands when it may be expired, so
@@ -112,28 +72,9 @@ const OVERDUE: Duration = Duration::from_secs(10);
 /// Rounds of forgetting in one wake.
 const PORTION: usize = 256;
 
-/// What an entry costs beside its stored reply: itself, its place in the table and in a queue.
+/// What an entry costs beside its stored reply and its peer: itself, its place in the table and in a
+/// queue.
 const ENTRY_BYTES: usize = size_of::<Entry>() + 8 + size_of::<(Moment, u32)>();
-
-/// A time in steps of 2²⁰ µs, rounded up: half the bytes of an [`Instant`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Moment(u32);
-
-impl Moment {
-    const SHIFT: u32 = 20;
-
-    fn at_or_after(instant: Instant) -> Self {
-        Self(u32::try_from(instant.as_micros().div_ceil(1 << Self::SHIFT)).unwrap_or(u32::MAX))
-    }
-
-    const fn is_over(self, now: Instant) -> bool {
-        self.0 as u64 <= now.as_micros() >> Self::SHIFT
-    }
-
-    const fn instant(self) -> Instant {
-        Instant::from_micros((self.0 as u64) << Self::SHIFT)
-    }
-}
 
 impl Duplicates {
     pub(super) fn new(
@@ -145,7 +86,7 @@ impl Duplicates {
         Self {
             remembered: HashTable::new(),
             hasher,
-            entries: Vec::new(),
+            entries: Chunks::default(),
             free: Vec::new(),
             queues: Default::default(),
             replies: Default::default(),
@@ -158,9 +99,15 @@ impl Duplicates {
 
     /// Takes over changed limits. What is remembered keeps its time of expiry; the number says how many
     /// entries were forgotten since there is less memory now.
-    pub(super) fn set(&mut self, limit: usize, confirmable: Duration, non_confirmable: Duration) -> u64 {
+    pub(super) fn set(
+        &mut self,
+        peers: &mut Peers,
+        limit: usize,
+        confirmable: Duration,
+        non_confirmable: Duration,
+    ) -> u64 {
         (self.limit, self.lifetimes) = (limit, [confirmable, confirmable, non_confirmable]);
-        self.make_room(0)
+        self.make_room(peers, None)
     }
 
     /// Remembered messages.
@@ -173,16 +120,16 @@ impl Duplicates {
         self.hasher.hash_one(datagram)
     }
 
-    pub(super) fn find(&self, peer: &Peer, message_id: u16, digest: u64, now: Instant) -> Known {
+    pub(super) fn find(&self, peer: PeerNumber, message_id: u16, digest: u64, now: Instant) -> Known {
         let hash = hash(&self.hasher, peer, message_id);
         let found = self.remembered.find(hash, |&index| {
-            let entry = &self.entries[index as usize];
-            entry.message_id == message_id && entry.peer == *peer
+            let entry = &self.entries[index];
+            entry.message_id == message_id && entry.peer == peer
         });
         match found {
-            None => Known::New(hash),
+            None => Known::New,
             Some(&index) => {
-                let entry = &self.entries[index as usize];
+                let entry = &self.entries[index];
                 let id = EntryId { index, generation: entry.generation };
                 if entry.expires <= now {
                     Known::Expired(id)
@@ -195,105 +142,99 @@ impl Duplicates {
         }
     }
 
-    /// Remembers a message that [`Duplicates::find`] did not find, under the hash it gave.
+    /// Remembers a message that [`Duplicates::find`] did not find.
     ///
     /// Errors: `None` when the memory is full of entries that must not be forgotten, and while the
     ///         replies to those that were open when it became so take more than their share. The
     ///         number says how many others were forgotten to make room.
-    pub(super) fn remember(&mut self, hash: u64, message: Message, now: Instant) -> (Option<EntryId>, u64) {
+    pub(super) fn remember(
+        &mut self,
+        peers: &mut Peers,
+        message: Message,
+        now: Instant,
+    ) -> (Option<EntryId>, u64) {
         let Message { peer, message_id, digest, class, account, reply } = message;
-        self.expire(now);
-        if class == Class::Kept && self.kept + ENTRY_BYTES > self.limit / 8 * 7 {
+        self.expire(peers, now);
+        if class.is_kept() && self.kept + ENTRY_BYTES + peers.would_take(peer, true).1 > self.limit / 8 * 7 {
             return (None, 0);
         }
-        let forgotten = self.make_room(ENTRY_BYTES);
-        if self.bytes + ENTRY_BYTES > self.limit {
+        let forgotten = self.make_room(peers, Some(peer));
+        if self.bytes + Self::wanted(peers, Some(peer)) > self.limit {
             return (None, forgotten);
         }
-        let expires = now + self.lifetimes[class as usize];
-        let reply = Some(reply);
-        let mut entry = Entry { peer, message_id, generation: 0, digest, class, expires, account, reply };
         let index = match self.free.pop() {
-            Some(index) => {
-                let place = &mut self.entries[index as usize];
-                entry.generation = place.generation;
-                *place = entry;
-                index
-            }
-            None => {
-                self.entries.push(entry);
-                self.entries.len() as u32 - 1
-            }
+            Some(index) => index,
+            None => self.entries.add(),
         };
-        let id = EntryId { index, generation: self.entries[index as usize].generation };
+        let expires = now + self.lifetimes[class as usize];
+        let place = &mut self.entries[index];
+        let generation = place.generation;
+        let reply = Some(reply);
+        *place = Entry { digest, expires, account, reply, peer, generation, message_id, class };
         let (entries, hasher) = (&self.entries, &self.hasher);
-        self.remembered.insert_unique(hash, index, |&index| {
-            let entry = &entries[index as usize];
-            self::hash(hasher, &entry.peer, entry.message_id)
+        self.remembered.insert_unique(hash(hasher, peer, message_id), index, |&index| {
+            let entry = &entries[index];
+            hash(hasher, entry.peer, entry.message_id)
         });
         self.queues[class as usize].push_back((Moment::at_or_after(expires), index));
-        self.bytes += ENTRY_BYTES;
-        self.kept += if class == Class::Kept { ENTRY_BYTES } else { 0 };
-        (Some(id), forgotten)
+        let (bytes, kept) = peers.remember(peer, class.is_kept());
+        self.bytes += ENTRY_BYTES + bytes;
+        self.kept += if class.is_kept() { ENTRY_BYTES + kept } else { 0 };
+        (Some(EntryId { index, generation }), forgotten)
+    }
+
+    #[inline]
+    fn entry(&self, id: EntryId) -> Option<&Entry> {
+        self.entries.get(id.index).filter(|entry| entry.generation == id.generation)
     }
 
     pub(super) fn reply(&self, id: EntryId) -> Option<Reply> {
-        let entry = self.entries.get(id.index as usize)?;
-        if entry.generation != id.generation {
-            return None;
-        }
-        entry.reply
+        self.entry(id)?.reply
     }
 
     /// The bytes of a [`Reply::Datagram`].
     pub(super) fn datagram(&self, id: EntryId) -> Option<&[u8]> {
-        match (self.reply(id)?, self.entries.get(id.index as usize)?.class) {
-            (Reply::Datagram(extent), class) => self.replies[place(class)].get(extent),
-            (Reply::Open(_) | Reply::EmptyAcknowledgement(_) | Reply::Silence, _) => None,
+        let &Entry { reply, class, .. } = self.entry(id)?;
+        match reply? {
+            Reply::Datagram(extent) => self.replies[class.memory()].get(extent),
+            Reply::Open(_) | Reply::EmptyAcknowledgement | Reply::Separate(_) | Reply::Silence => None,
         }
     }
 
     /// The account of a request whose entry was not forgotten.
     pub(super) fn account(&mut self, id: EntryId) -> Option<&mut Account> {
-        let entry = self.entries.get_mut(id.index as usize)?;
+        let entry = self.entries.get_mut(id.index)?;
         (entry.generation == id.generation && entry.reply.is_some()).then_some(&mut entry.account)
     }
 
     /// Changes what a repeat gets; nothing happens when the entry was forgotten.
     pub(super) fn set_reply(&mut self, id: EntryId, reply: Reply) {
-        if self.is_remembered(id) {
+        if self.reply(id).is_some() {
             self.exchange_reply(id.index, Some(reply));
         }
     }
 
     /// From now on a repeat gets this datagram. The number says how many entries were forgotten to make
     /// room.
-    pub(super) fn set_datagram(&mut self, id: EntryId, datagram: &[u8]) -> u64 {
-        if !self.is_remembered(id) {
-            return 0;
-        }
-        let class = self.entries[id.index as usize].class;
-        let extent = self.replies[place(class)].push(datagram);
-        self.exchange_reply(id.index, Some(Reply::Datagram(extent)));
-        self.make_room(0)
-    }
-
-    fn is_remembered(&self, id: EntryId) -> bool {
-        let entry = self.entries.get(id.index as usize);
-        entry.is_some_and(|entry| entry.generation == id.generation && entry.reply.is_some())
+    pub(super) fn set_datagram(&mut self, peers: &mut Peers, id: EntryId, datagram: &[u8]) -> u64 {
+        let Some(&Entry { reply: Some(_), class, .. }) = self.entry(id) else { return 0 };
+        // None can be sent that is too long to be stored.
+        let stored = self.replies[class.memory()].push(datagram);
+        self.exchange_reply(id.index, Some(stored.map_or(Reply::EmptyAcknowledgement, Reply::Datagram)));
+        self.make_room(peers, None)
     }
 
     /// Puts another reply into an entry and keeps count of the bytes.
     fn exchange_reply(&mut self, index: u32, reply: Option<Reply>) -> Option<Reply> {
-        let entry = &mut self.entries[index as usize];
+        let entry = &mut self.entries[index];
         let before = std::mem::replace(&mut entry.reply, reply);
-        let (less, more) = (before.map_or(0, stored), reply.map_or(0, stored));
+        let (less, more) = (before.map_or(0, Reply::stored), reply.map_or(0, Reply::stored));
         self.bytes = self.bytes - less + more;
-        if entry.class == Class::Kept {
+        if entry.class.is_kept() {
             self.kept = self.kept - less + more;
         }
         if let Some(Reply::Datagram(extent)) = before {
-            self.replies[place(entry.class)].release(extent);
+            self.replies[entry.class.memory()].release(extent);
         }
         before
     }
@@ -301,43 +242,54 @@ impl Duplicates {
     /// Another message came under the Message ID of this entry and takes its place.
     pub(super) fn replace(
         &mut self,
+        peers: &mut Peers,
         id: EntryId,
-        digest: u64,
-        class: Class,
-        account: Account,
-        reply: Reply,
+        message: Message,
         now: Instant,
     ) -> EntryId {
+        let Message { peer, digest, class, account, reply, .. } = message;
         self.exchange_reply(id.index, Some(reply));
-        let entry = &mut self.entries[id.index as usize];
-        self.kept -= if entry.class == Class::Kept { ENTRY_BYTES } else { 0 };
-        self.kept += if class == Class::Kept { ENTRY_BYTES } else { 0 };
+        let entry = &mut self.entries[id.index];
+        debug_assert_eq!(entry.peer, peer);
+        match (entry.class.is_kept(), class.is_kept()) {
+            (false, true) => self.kept += ENTRY_BYTES + peers.keep(peer),
+            (true, false) => self.kept -= ENTRY_BYTES + peers.keep_no_more(peer),
+            (true, true) | (false, false) => {}
+        }
         entry.generation = entry.generation.wrapping_add(1);
         entry.account = account;
         (entry.digest, entry.class, entry.expires) = (digest, class, now + self.lifetimes[class as usize]);
         EntryId { index: id.index, generation: entry.generation }
     }
 
-    /// Panics when table, entries and queues contradict each other.
-    pub(super) fn check_invariants(&self) {
-        assert_eq!(self.entries.len(), self.remembered.len() + self.free.len());
-        assert_eq!(self.queues.iter().map(VecDeque::len).sum::<usize>(), self.remembered.len());
-        assert!(self.bytes >= self.remembered.len() * ENTRY_BYTES);
+    /// The peers of what is remembered, and whether it is never forgotten before its lifetime.
+    pub(super) fn peers(&self) -> impl Iterator<Item = (PeerNumber, bool)> {
+        let remembered = self.entries.iter().filter(|entry| entry.reply.is_some());
+        remembered.map(|entry| (entry.peer, entry.class.is_kept()))
     }
 
-    fn forget(&mut self, index: u32) {
+    /// Panics when table, entries and queues contradict each other.
+    pub(super) fn check_invariants(&self) {
+        assert_eq!(self.entries.len() as usize, self.remembered.len() + self.free.len());
+        assert_eq!(self.queues.iter().map(VecDeque::len).sum::<usize>(), self.remembered.len());
+        assert!(self.bytes >= self.remembered.len() * ENTRY_BYTES && self.bytes >= self.kept);
+    }
+
+    fn forget(&mut self, peers: &mut Peers, index: u32) {
         if self.exchange_reply(index, None).is_none() {
             return;
         }
-        let entry = &mut self.entries[index as usize];
+        let entry = &mut self.entries[index];
         entry.generation = entry.generation.wrapping_add(1);
-        let hash = hash(&self.hasher, &entry.peer, entry.message_id);
+        let hash = hash(&self.hasher, entry.peer, entry.message_id);
         if let Ok(found) = self.remembered.find_entry(hash, |&other| other == index) {
             found.remove();
         }
-        self.kept -= if entry.class == Class::Kept { ENTRY_BYTES } else { 0 };
+        let is_kept = entry.class.is_kept();
+        let (bytes, kept) = peers.forget(entry.peer, is_kept);
+        self.bytes -= ENTRY_BYTES + bytes;
+        self.kept -= if is_kept { ENTRY_BYTES + kept } else { 0 };
         self.free.push(index);
-        self.bytes -= ENTRY_BYTES;
     }
 
     /// When [`Duplicates::expire_overdue`] has something to do; traffic mostly comes before it.
@@ -347,17 +299,17 @@ impl Duplicates {
     }
 
     /// Forgets what no traffic made us forget, a portion at a time.
-    pub(super) fn expire_overdue(&mut self, now: Instant) {
+    pub(super) fn expire_overdue(&mut self, peers: &mut Peers, now: Instant) {
         for _ in 0..PORTION {
             if self.next_overdue().is_none_or(|due| due > now) {
                 return;
             }
-            self.expire(now);
+            self.expire(peers, now);
         }
     }
 
     /// Forgets what is older than its lifetime, a few at a time.
-    fn expire(&mut self, now: Instant) {
+    fn expire(&mut self, peers: &mut Peers, now: Instant) {
         for class in [Class::Kept, Class::Confirmable, Class::NonConfirmable] {
             for _ in 0..4 {
                 let Some(&(moment, index)) = self.queues[class as usize].front() else { break };
@@ -365,9 +317,9 @@ impl Duplicates {
                     break;
                 }
                 self.queues[class as usize].pop_front();
-                let Entry { expires, class: home, .. } = self.entries[index as usize];
+                let Entry { expires, class: home, .. } = self.entries[index];
                 if expires <= now {
-                    self.forget(index);
+                    self.forget(peers, index);
                 } else {
                     self.queues[home as usize].push_back((Moment::at_or_after(expires), index));
                 }
@@ -375,18 +327,30 @@ impl Duplicates {
         }
     }
 
-    fn make_room(&mut self, wanted: usize) -> u64 {
+    /// What one more entry of this peer takes.
+    #[inline]
+    fn wanted(peers: &Peers, peer: Option<PeerNumber>) -> usize {
+        peer.map_or(0, |peer| ENTRY_BYTES + peers.would_take(peer, false).0)
+    }
+
+    /// Forgets others until one more entry of a peer fits, or what there is.
+    #[inline]
+    fn make_room(&mut self, peers: &mut Peers, peer: Option<PeerNumber>) -> u64 {
+        if self.bytes + Self::wanted(peers, peer) <= self.limit { 0 } else { self.forget_some(peers, peer) }
+    }
+
+    fn forget_some(&mut self, peers: &mut Peers, peer: Option<PeerNumber>) -> u64 {
         let mut forgotten = 0;
-        while self.bytes + wanted > self.limit {
+        while self.bytes + Self::wanted(peers, peer) > self.limit {
             let next = [Class::NonConfirmable, Class::Confirmable]
                 .into_iter()
                 .find_map(|class| Some((class, self.queues[class as usize].pop_front()?)));
             let Some((class, (_, index))) = next else { break };
-            let Entry { expires, class: home, .. } = self.entries[index as usize];
-            if home == Class::Kept && class != home {
+            let Entry { expires, class: home, .. } = self.entries[index];
+            if home.is_kept() && class != home {
                 self.queues[home as usize].push_back((Moment::at_or_after(expires), index));
             } else {
-                self.forget(index);
+                self.forget(peers, index);
                 forgotten += 1;
             }
         }
@@ -394,26 +358,9 @@ impl Duplicates {
     }
 }
 
-const fn stored(reply: Reply) -> usize {
-    match reply {
-        Reply::Datagram(extent) => extent.len(),
-        Reply::Open(_) | Reply::EmptyAcknowledgement(_) | Reply::Silence => 0,
-    }
-}
-
-/// Which of the two memories of datagrams.
-const fn place(class: Class) -> usize {
-    match class {
-        Class::Kept => 0,
-        Class::Confirmable | Class::NonConfirmable => 1,
-    }
-}
-
-fn hash(hasher: &ahash::RandomState, peer: &Peer, message_id: u16) -> u64 {
-    let mut state = hasher.build_hasher();
-    peer.hash(&mut state);
-    state.write_u16(message_id);
-    state.finish()
+#[inline]
+fn hash(hasher: &ahash::RandomState, peer: PeerNumber, message_id: u16) -> u64 {
+    hasher.hash_one(u64::from(peer.number()) << 16 | u64::from(message_id))
 }
 
 #[cfg(test)]

@@ -8,11 +8,12 @@ use coapway_time::{InOrder, Instant, Timers};
 
 use super::by_message_id::ByMessageId;
 use super::duplicates::Duplicates;
+use super::message::{ActiveParts, Bond, Kind, Message};
 use super::message_id::MessageIds;
 use super::outbox::{Outbox, Transmit};
-use super::pending::{Deadline, Pending};
+use super::peers::{Peers, Sender};
+use super::pending::{Deadline, Due, PendingRequests};
 use super::preserved::PreservedTokens;
-use super::retransmission::Transmission;
 use super::slots::Slots;
 use super::turns::Turns;
 use crate::event::{Counters, Event, Gate, Received};
@@ -70,19 +71,21 @@ impl Seed {
 pub struct Endpoint {
     pub(super) parameters: EndpointParameters,
     pub(super) tokens: Tokens,
+    /// Everything else names them by their numbers.
+    pub(super) peers: Peers,
     pub(super) message_ids: MessageIds,
     pub(super) duplicates: Duplicates,
     /// Requests of peers that are not answered yet.
-    pub(super) pending: Slots<Pending>,
+    pub(super) pending: PendingRequests,
     /// Messages of ours under way.
-    pub(super) transmissions: Slots<Transmission>,
+    pub(super) messages: Slots<Message>,
+    /// What those need that are not acknowledged.
+    pub(super) active: ActiveParts,
     pub(super) by_message_id: ByMessageId,
     /// Separate responses and whose turn it is.
     pub(super) turns: Turns,
     /// Tokens of the caller's.
     pub(super) preserved: PreservedTokens,
-    /// The datagram of each transmission, by slot; the buffers stay with the slot.
-    pub(super) datagrams: Vec<Vec<u8>>,
     pub(super) timers: Timers<Deadline>,
     /// When requests of peers are acknowledged although they are not answered.
     pub(super) acknowledgements: InOrder<ExchangeId>,
@@ -101,19 +104,20 @@ impl Endpoint {
         Self {
             parameters,
             tokens: Tokens::new(key),
-            message_ids: MessageIds::new(fastrand::Rng::with_seed(seed.word(2)), seed.part(1).hasher()),
+            peers: Peers::new(seed.part(1).hasher()),
+            message_ids: MessageIds::new(fastrand::Rng::with_seed(seed.word(2))),
             duplicates: Duplicates::new(
                 parameters.duplicates.memory,
                 peer.exchange_lifetime(),
                 peer.non_lifetime(),
                 seed.part(2).hasher(),
             ),
-            pending: Slots::new(),
-            transmissions: Slots::new(),
+            pending: PendingRequests::new(),
+            messages: Slots::new(),
+            active: ActiveParts::default(),
             by_message_id: ByMessageId::new(seed.part(3).hasher()),
             turns: Turns::new(seed.part(4).hasher()),
             preserved: PreservedTokens::new(seed.part(5).hasher()),
-            datagrams: Vec::new(),
             timers: Timers::new(),
             acknowledgements: InOrder::default(),
             outbox: Outbox::default(),
@@ -128,8 +132,9 @@ impl Endpoint {
     pub fn set_parameters(&mut self, parameters: EndpointParameters) {
         let peer = parameters.peer;
         self.parameters = parameters;
-        self.counters.forgotten +=
-            self.duplicates.set(parameters.duplicates.memory, peer.exchange_lifetime(), peer.non_lifetime());
+        let memory = parameters.duplicates.memory;
+        let (confirmable, non_confirmable) = (peer.exchange_lifetime(), peer.non_lifetime());
+        self.counters.forgotten += self.duplicates.set(&mut self.peers, memory, confirmable, non_confirmable);
     }
 
     /// What was counted since the start.
@@ -144,7 +149,7 @@ impl Endpoint {
 
     /// Messages of ours under way, and separate responses that wait for their turn.
     pub fn outstanding(&self) -> usize {
-        self.transmissions.len() + self.turns.waiting()
+        self.messages.len() + self.turns.waiting()
     }
 
     /// Whether nothing is under way at one of our sockets: no request there is unanswered, and no
@@ -152,19 +157,20 @@ impl Endpoint {
     ///
     /// It looks at everything that is under way anywhere.
     pub fn is_idle_at(&self, socket: SocketId) -> bool {
-        let requests = self.pending.iter().map(|pending| &pending.peer);
-        let messages = self.transmissions.iter().map(|transmission| &transmission.trace.peer);
-        requests.chain(messages).chain(self.turns.peers()).all(|peer| peer.local.socket != socket)
+        let requests = self.pending.iter().map(|pending| pending.peer);
+        let messages = self.messages.iter().map(|message| message.peer);
+        let mut peers = requests.chain(messages).chain(self.turns.peers());
+        peers.all(|peer| self.peers.get(peer).local.socket != socket)
     }
 
     /// Separate responses that wait for their turn leave now, once and Non-confirmable (RFC 7252
     /// §5.2.3): nobody will be there when it comes.
     pub fn hurry(&mut self, now: Instant) {
-        for waiting in self.turns.ids() {
-            if let Some(timer) = self.turns.timer(waiting) {
+        for place in self.turns.places() {
+            if let Some(timer) = self.turns.timer(place) {
                 self.timers.cancel(timer);
             }
-            self.turn_did_not_come(waiting, now);
+            self.turn_did_not_come(place, now);
         }
     }
 
@@ -196,7 +202,7 @@ impl Endpoint {
     /// Source: RFC 7252 §4.2, §4.3, §5.2, §5.3.2, §8.1.
     pub fn handle_datagram<'d>(
         &mut self,
-        peer: Peer,
+        peer: &Peer,
         bytes: &'d [u8],
         now: Instant,
         gate: impl FnOnce() -> Gate,
@@ -205,30 +211,34 @@ impl Endpoint {
             self.counters.group += 1;
             return Received::Nothing;
         }
+        if self.outbox.is_empty() {
+            self.peers.tidy();
+        }
+        let sender = &self.peers.sender(peer);
         let datagram = match Datagram::parse(bytes) {
             Ok(datagram) => datagram,
             Err(malformed) => {
-                self.handle_malformed(peer, &malformed, now);
+                self.handle_malformed(sender, &malformed, now);
                 return Received::Nothing;
             }
         };
         let Datagram { message_type, message_id, content, .. } = datagram;
         match (message_type, content.code.class()) {
-            (MessageType::Acknowledgement, 0) => self.handle_acknowledgement(peer, message_id, now),
+            (MessageType::Acknowledgement, 0) => self.handle_acknowledgement(sender, message_id, now),
             (MessageType::Reset, _) if content.code == Code::EMPTY => {
-                self.handle_reset(peer, message_id, now);
+                self.handle_reset(sender, message_id, now);
             }
             (MessageType::Confirmable, _) if content.code == Code::EMPTY => {
-                self.outbox.empty(peer, MessageType::Reset, message_id);
+                self.outbox.empty_to(sender, MessageType::Reset, message_id);
             }
             (MessageType::Confirmable | MessageType::NonConfirmable, 0) if content.code.is_request() => {
-                return self.handle_request(peer, bytes, &datagram, now, gate);
+                return self.handle_request(sender, bytes, &datagram, now, gate);
             }
             (
                 MessageType::Confirmable | MessageType::NonConfirmable | MessageType::Acknowledgement,
                 2..=5,
             ) => {
-                return self.handle_response(peer, &datagram, now);
+                return self.handle_response(sender, &datagram, now);
             }
             (MessageType::Reset, _) => self.counters.malformed += 1,
             // A code of no class that means anything here: rejected like any such message, and no
@@ -236,9 +246,9 @@ impl Endpoint {
             (MessageType::Confirmable | MessageType::NonConfirmable | MessageType::Acknowledgement, _) => {
                 self.counters.malformed += 1;
                 if message_type == MessageType::Confirmable {
-                    self.outbox.empty(peer, MessageType::Reset, message_id);
+                    self.outbox.empty_to(sender, MessageType::Reset, message_id);
                 }
-                self.fail_unusable(peer, message_type, message_id, datagram.token, now);
+                self.fail_unusable(sender, message_type, message_id, datagram.token, now);
             }
         }
         Received::Nothing
@@ -248,37 +258,37 @@ impl Endpoint {
     /// kind.
     fn fail_unusable(
         &mut self,
-        peer: Peer,
+        sender: &Sender<'_>,
         message_type: MessageType,
         message_id: u16,
         token: &[u8],
         now: Instant,
     ) {
-        let is_response = |transmission: &Transmission| {
-            message_type != MessageType::Acknowledgement || transmission.trace.message_id == message_id
+        let is_response = |message: &Message| {
+            message_type != MessageType::Acknowledgement || message.message_id == message_id
         };
-        if let Some(exchange) = self.live_request(peer, token)
-            && self.transmissions.get(exchange).is_some_and(is_response)
+        if let Some(exchange) = self.live_request(sender, token)
+            && self.messages.get(exchange).is_some_and(is_response)
         {
             self.fail(exchange, Failure::Unusable, now);
         }
     }
 
-    fn handle_malformed(&mut self, peer: Peer, malformed: &Malformed<'_>, now: Instant) {
+    fn handle_malformed(&mut self, sender: &Sender<'_>, malformed: &Malformed<'_>, now: Instant) {
         let &Malformed::Format { message_type, message_id, code, token, .. } = malformed else {
             self.counters.ignored += 1;
             return;
         };
         self.counters.malformed += 1;
         if message_type == MessageType::Confirmable {
-            self.outbox.empty(peer, MessageType::Reset, message_id);
+            self.outbox.empty_to(sender, MessageType::Reset, message_id);
         }
         // A response whose header and token are ours but whose rest is broken ends the exchange
         // (RFC 7252 §5.7.1): more of the kind would follow.
         if matches!(code.class(), 2..=5)
             && let Some(token) = token
         {
-            self.fail_unusable(peer, message_type, message_id, token, now);
+            self.fail_unusable(sender, message_type, message_id, token, now);
         }
     }
 
@@ -287,7 +297,10 @@ impl Endpoint {
     /// After a late wake that may be a copy of every message under way. They leave in portions, so
     /// that they never stand in memory all at once: [`Endpoint::poll_timeout`] is over until all left.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.duplicates.expire_overdue(now);
+        if self.outbox.is_empty() {
+            self.peers.tidy();
+        }
+        self.duplicates.expire_overdue(&mut self.peers, now);
         let most = self.outbox.len() + self.events.len() + AT_ONCE;
         while self.outbox.len() + self.events.len() < most
             && let Some(exchange) = self.acknowledgements.expire(now)
@@ -297,10 +310,10 @@ impl Endpoint {
         while self.outbox.len() + self.events.len() < most
             && let Some(deadline) = self.timers.expire(now)
         {
-            match deadline {
-                Deadline::Acknowledge(exchange) => self.acknowledge_early(exchange),
-                Deadline::Transmission(exchange) => self.wait_is_over(exchange, now),
-                Deadline::Turn(waiting) => self.turn_did_not_come(waiting, now),
+            match deadline.due() {
+                Due::Acknowledge(slot) => self.acknowledge_early(self.pending.id(slot)),
+                Due::Message(slot) => self.wait_is_over(self.messages.id(slot), now),
+                Due::Turn(place) => self.turn_did_not_come(place, now),
             }
         }
     }
@@ -327,27 +340,38 @@ impl Endpoint {
 
     /// The next datagram to send.
     pub fn poll_transmit(&mut self) -> Option<Transmit<'_>> {
-        self.outbox.poll()
+        self.outbox.poll(&self.peers)
     }
 
     /// Panics when the tables contradict each other. For simulations, after each step.
     pub fn check_invariants(&self) {
-        assert_eq!(self.by_message_id.len(), self.transmissions.len(), "each message under way has its ID");
-        let (mut in_turn, mut preserved) = (0, 0);
-        for transmission in self.transmissions.iter() {
-            assert!(transmission.timer.is_some(), "each message under way has a timer");
-            in_turn += usize::from(transmission.in_turn);
-            preserved += usize::from(transmission.preserved);
+        assert_eq!(self.by_message_id.len(), self.messages.len(), "each message under way has its ID");
+        let (mut in_turn, mut preserved, mut active) = (0, 0, 0);
+        for message in self.messages.iter() {
+            assert!(message.timer.is_some(), "each message under way has a timer");
+            in_turn += usize::from(message.bond == Bond::InTurn);
+            preserved += usize::from(message.bond == Bond::Preserved);
+            active += usize::from(message.active.is_some());
+            let may_do_without = message.kind == Kind::NonConfirmable || message.is_acknowledged();
+            assert!(message.active.is_some() || may_do_without, "each that may be repeated can be");
         }
-        let acknowledgements = self.pending.iter().filter(|pending| pending.has_timer());
+        assert_eq!(self.active.len(), active, "each active part has its message");
+        let acknowledgements = self.pending.iter().filter(|pending| pending.timer.is_some());
         assert_eq!(
             self.timers.len(),
-            self.transmissions.len() + acknowledgements.count() + self.turns.waiting(),
+            self.messages.len() + acknowledgements.count() + self.turns.waiting(),
             "each timer has its message"
         );
         self.turns.check_invariants(in_turn);
         self.preserved.check_invariants(preserved);
         self.duplicates.check_invariants();
+        self.pending.check_invariants();
+        let requests = self.pending.iter().map(|pending| pending.peer);
+        let messages = self.messages.iter().map(|message| message.peer);
+        let spaces = self.message_ids.peers();
+        let users =
+            requests.chain(messages).chain(spaces).chain(self.turns.peers()).chain(self.preserved.peers());
+        self.peers.check_invariants(users, self.duplicates.peers());
     }
 }
 

@@ -1,16 +1,17 @@
 //! Responses to requests of peers: piggybacked, separate, Non-confirmable or none (RFC 7252 §5.2).
 
-use coapway_message::{Content, ExchangeId, Failure, MessageType, Token, datagram};
+use coapway_message::{Content, ExchangeId, Failure, MessageType, datagram};
 use coapway_time::Instant;
 
 use super::account::ALWAYS_FITS;
 use super::duplicates::Reply;
 use super::endpoint::Endpoint;
-use super::pending::{Answerable, Deadline, Pending};
-use super::retransmission::{Answered, Kind, Schedule};
+use super::message::{Answered, Kind};
+use super::peers::PeerNumber;
+use super::pending::{Answerable, Deadline, Due, Pending};
+use super::retransmission::Schedule;
 use super::turns::{Turn, Waiting};
 use crate::event::{Event, Refused};
-use crate::peer::Peer;
 
 impl Endpoint {
     /// Answers a request of a peer, in the Acknowledgement while it is open, separately after it
@@ -32,32 +33,42 @@ impl Endpoint {
         if self.pending.get(exchange).is_some_and(|pending| !pending.verified) {
             self.admit(exchange, content)?;
         }
-        let pending = self.pending.remove(exchange).ok_or(Refused::Unknown)?;
-        let token = std::mem::take(&mut pending.token);
-        let Pending { peer, message_id, entry, verified, answerable, .. } = *pending;
-        match answerable {
-            Answerable::Piggybacked(timer) => {
+        let (pending, token) = self.pending.remove(exchange).ok_or(Refused::Unknown)?;
+        let Pending { peer, message_id, entry, verified, answerable, timer, .. } = pending;
+        let token = token.as_bytes();
+        let responded = match answerable {
+            Answerable::Piggybacked => {
                 self.no_early_acknowledgement(timer);
-                let acknowledgement = MessageType::Acknowledgement;
-                let bytes = self.outbox.encode(peer, acknowledgement, message_id, token.as_bytes(), content);
-                self.counters.forgotten += self.duplicates.set_datagram(entry, bytes);
+                let bytes =
+                    self.outbox.encode(peer, MessageType::Acknowledgement, message_id, token, content);
+                self.counters.forgotten += self.duplicates.set_datagram(&mut self.peers, entry, bytes);
                 Ok(())
             }
             Answerable::Separate => {
                 let answered = Answered { request: exchange, entry, verified };
-                self.respond_separately(peer, answered, &token, content, now)
+                self.respond_separately(peer, answered, token, content, now)
             }
-            Answerable::NonConfirmable => {
-                let lifetime = self.parameters.transmission.non_lifetime();
-                let Some(message_id) = self.message_ids.take_for_response(peer, lifetime, now) else {
-                    self.counters.unsendable += 1;
-                    return Err(Refused::MessageIds);
-                };
-                let non_confirmable = MessageType::NonConfirmable;
-                self.outbox.encode(peer, non_confirmable, message_id, token.as_bytes(), content);
-                Ok(())
-            }
-        }
+            Answerable::NonConfirmable => self.respond_unconfirmed(peer, token, content, now),
+        };
+        self.peers.release(peer);
+        responded
+    }
+
+    fn respond_unconfirmed(
+        &mut self,
+        peer: PeerNumber,
+        token: &[u8],
+        content: &Content<'_>,
+        now: Instant,
+    ) -> Result<(), Refused> {
+        let lifetime = self.parameters.transmission.non_lifetime();
+        let taken = self.message_ids.take_for_response(&mut self.peers, peer, lifetime, now);
+        let Some(message_id) = taken else {
+            self.counters.unsendable += 1;
+            return Err(Refused::MessageIds);
+        };
+        self.outbox.encode(peer, MessageType::NonConfirmable, message_id, token, content);
+        Ok(())
     }
 
     /// Ends a request of a peer without any response: a Confirmable one is acknowledged empty if that
@@ -67,13 +78,15 @@ impl Endpoint {
     /// Source: RFC 7967 §2.
     pub fn stay_silent(&mut self, exchange: ExchangeId, _now: Instant) -> Result<(), Refused> {
         self.acknowledge(exchange);
-        self.pending.remove(exchange).map(|pending| pending.token = Token::default()).ok_or(Refused::Unknown)
+        let (pending, _) = self.pending.remove(exchange).ok_or(Refused::Unknown)?;
+        self.peers.release(pending.peer);
+        Ok(())
     }
 
     /// Counts the first copy of an answer against what an unverified address may get.
     fn admit(&mut self, exchange: ExchangeId, content: &Content<'_>) -> Result<(), Refused> {
         let Some(pending) = self.pending.get(exchange) else { return Err(Refused::Unknown) };
-        let bytes = encoded_length(&pending.token, content);
+        let bytes = encoded_length(self.pending.token_length(pending), content);
         let fits = match self.duplicates.account(pending.entry) {
             Some(account) => account.spend(bytes),
             None => bytes <= ALWAYS_FITS,
@@ -83,16 +96,16 @@ impl Endpoint {
 
     fn respond_separately(
         &mut self,
-        peer: Peer,
+        peer: PeerNumber,
         answered: Answered,
-        token: &Token,
+        token: &[u8],
         content: &Content<'_>,
         now: Instant,
     ) -> Result<(), Refused> {
         let encode = |buffer: &mut Vec<u8>, message_id| {
-            datagram::encode(buffer, MessageType::Confirmable, message_id, token.as_bytes(), content);
+            datagram::encode(buffer, MessageType::Confirmable, message_id, token, content);
         };
-        let turn = self.turns.take(peer, self.parameters.nstart);
+        let turn = self.turns.take(&mut self.peers, peer, self.parameters.nstart);
         if turn == Turn::Now {
             let started = self.start_response(peer, answered, encode, now);
             if started.is_err() {
@@ -107,7 +120,7 @@ impl Endpoint {
             return Ok(());
         }
         let patience = now + self.parameters.max_wait;
-        let timer = self.timers.insert(patience, Deadline::Turn(self.turns.next_id()));
+        let timer = self.timers.insert(patience, Deadline::new(Due::Turn(self.turns.next_place())));
         self.counters.waited += 1;
         self.turns.wait(Waiting { peer, answered, datagram, timer });
         Ok(())
@@ -116,31 +129,35 @@ impl Endpoint {
     /// The first copy of a separate response leaves.
     fn start_response(
         &mut self,
-        peer: Peer,
+        peer: PeerNumber,
         answered: Answered,
         encode: impl FnOnce(&mut Vec<u8>, u16),
         now: Instant,
     ) -> Result<(), Refused> {
         let schedule = Schedule::of_response(&self.parameters.transmission, self.parameters.max_wait, now);
-        let Some((response, message_id)) = self.begin(peer, Kind::Response(answered), true, schedule, now)
-        else {
+        let begun = self.begin(peer, Kind::Response, Some(answered), &schedule, now);
+        let Some((response, message_id)) = begun else {
             self.counters.unsendable += 1;
             return Err(Refused::MessageIds);
         };
-        encode(&mut self.datagrams[response.slot as usize], message_id);
-        self.duplicates.set_reply(answered.entry, Reply::EmptyAcknowledgement(Some(response)));
-        self.start(response, now);
+        let bytes = self.outbox.write(peer, |buffer| encode(buffer, message_id));
+        if let Some(message) = self.messages.get_mut(response) {
+            message.keep(bytes);
+        }
+        self.duplicates.set_reply(answered.entry, Reply::Separate(response));
+        self.start(response, &schedule, now);
         Ok(())
     }
 
     /// A response to `peer` no longer counts as under way: those behind it may leave.
-    pub(super) fn end_turn(&mut self, peer: Peer, now: Instant) {
+    pub(super) fn end_turn(&mut self, peer: PeerNumber, now: Instant) {
         self.turns.end(peer);
-        while let Some(Waiting { answered, datagram, timer, .. }) = self.turns.next(peer) {
+        while let Some(Waiting { answered, datagram, timer, .. }) = self.turns.next(&mut self.peers, peer) {
             self.timers.cancel(timer);
             let encode = |buffer: &mut Vec<u8>, message_id| {
+                let start = buffer.len();
                 buffer.extend_from_slice(&datagram);
-                write_message_id(buffer, message_id);
+                write_message_id(buffer.get_mut(start..).unwrap_or_default(), message_id);
             };
             if self.start_response(peer, answered, encode, now).is_err() {
                 self.turns.end(peer);
@@ -151,22 +168,22 @@ impl Endpoint {
     }
 
     /// A response has waited for its turn long enough.
-    pub(super) fn turn_did_not_come(&mut self, waiting: ExchangeId, now: Instant) {
-        let Some(Waiting { peer, answered, mut datagram, .. }) = self.turns.give_up(waiting) else { return };
+    pub(super) fn turn_did_not_come(&mut self, place: u32, now: Instant) {
+        let Some(Waiting { peer, answered, mut datagram, .. }) = self.turns.give_up(place) else { return };
         self.leave_unconfirmed(peer, answered.request, &mut datagram, Failure::TimedOut, now);
     }
 
     /// A separate response leaves once, Non-confirmable (RFC 7252 §5.2.3).
     fn leave_unconfirmed(
         &mut self,
-        peer: Peer,
+        peer: PeerNumber,
         request: ExchangeId,
         datagram: &mut [u8],
         failure: Failure,
         now: Instant,
     ) {
         let lifetime = self.parameters.transmission.non_lifetime();
-        let message_id = self.message_ids.take_for_response(peer, lifetime, now);
+        let message_id = self.message_ids.take_for_response(&mut self.peers, peer, lifetime, now);
         if let (Some(message_id), Some(first)) = (message_id, datagram.first_mut()) {
             *first |= (MessageType::NonConfirmable as u8) << 4;
             write_message_id(datagram, message_id);
@@ -187,8 +204,7 @@ fn write_message_id(datagram: &mut [u8], message_id: u16) {
 }
 
 /// How many bytes a message with this token and content takes (RFC 7252 §3; RFC 8974 §2.1).
-fn encoded_length(token: &Token, content: &Content<'_>) -> usize {
-    let token = token.as_bytes().len();
+fn encoded_length(token: usize, content: &Content<'_>) -> usize {
     let extension = match token {
         0..=12 => 0,
         13..=268 => 1,
@@ -206,12 +222,12 @@ mod tests {
     fn the_length_is_known_before_encoding() {
         for token in [0, 1, 8, 12, 13, 268, 269, 1024] {
             for payload in [0, 1, 100] {
-                let token = Token::new(&vec![1; token]);
+                let token = vec![1; token];
                 let payload = vec![2; payload];
                 let content = Content { payload: &payload, ..Content::bare(coapway_message::Code::CONTENT) };
                 let mut bytes = Vec::new();
-                datagram::encode(&mut bytes, MessageType::Confirmable, 1, token.as_bytes(), &content);
-                assert_eq!(encoded_length(&token, &content), bytes.len());
+                datagram::encode(&mut bytes, MessageType::Confirmable, 1, &token, &content);
+                assert_eq!(encoded_length(token.len(), &content), bytes.len());
             }
         }
     }

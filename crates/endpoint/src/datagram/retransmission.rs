@@ -1,13 +1,10 @@
-//! One message of ours under way, and when its copies leave (RFC 7252 §4.2).
+//! When the copies of one message leave (RFC 7252 §4.2).
 
 use std::time::Duration;
 
-use coapway_message::ExchangeId;
-use coapway_time::{Instant, TimerId};
+use coapway_time::Instant;
 
-use super::duplicates::EntryId;
 use crate::parameters::{TransmissionParameters, power, powers_below, scaled};
-use crate::trace::Trace;
 
 /// When the copies of one Confirmable message may leave.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,6 +23,8 @@ pub struct Schedule {
     pub span: Duration,
     /// The last copy leaves at this offset at the earliest; zero for plain doubling.
     pub stretch: Duration,
+    /// Whether that is also the latest: a copy that doubling would have leave later leaves then.
+    pub ends_at_stretch: bool,
     /// No copy leaves after this.
     pub last_copy_before: Instant,
     /// Until when a response is waited for; then the exchange fails with `TimedOut`.
@@ -46,6 +45,7 @@ impl Schedule {
             back_off: 2.0,
             span: parameters.max_transmit_span(),
             stretch: Duration::ZERO,
+            ends_at_stretch: false,
             last_copy_before: deadline,
             deadline,
             lifetime: parameters.exchange_lifetime(),
@@ -85,21 +85,44 @@ impl Schedule {
         scaled(plain, 1.0 + jitter * random.f64())
     }
 
+    /// The time from `now` to where a schedule ends that is not to end later, if retransmission `k` of a
+    /// message that left at `began` and first waited for `first` has room before it.
+    pub(super) fn rest(&self, began: Instant, first: Duration, k: u32, now: Instant) -> Option<Duration> {
+        let has_room = self.ends_at_stretch && self.offset(first, k) <= self.stretch;
+        has_room.then(|| (began + self.stretch).since(now))
+    }
+
     /// No copy leaves later than this after the first: the span, or where a stretched schedule ends.
     pub(super) fn latest_offset(&self) -> Duration {
-        self.span.max(scaled(self.stretch, 1.0 + self.jitter))
+        if self.ends_at_stretch { self.span } else { self.span.max(scaled(self.stretch, 1.0 + self.jitter)) }
+    }
+
+    /// Which retransmission is the last one, and whether there is no room for all. Then the first that
+    /// would leave after the end leaves there, unless its wait were shorter than the one before it.
+    fn last(&self, plain: &impl Fn(u32) -> Duration) -> (u32, bool) {
+        let most = self.max_retransmit;
+        if !self.ends_at_stretch || plain(most) <= self.stretch {
+            return (most, false);
+        }
+        let inside = (1..most).rev().find(|&k| plain(k) < self.stretch).unwrap_or(0);
+        // The wait before it may have been lengthened, and so may all before that.
+        let grows =
+            inside > 0 && scaled(plain(inside) * 2 - plain(inside - 1), 1.0 + self.jitter) <= self.stretch;
+        (inside + u32::from(grows), true)
     }
 
     /// When retransmission `k` leaves without jitter: T₀·(1 + b + … bᵏ⁻¹), which is T₀·(2ᵏ − 1) for
-    /// doubling, the last one not before
-    /// `stretch` and the one before it halfway on a logarithmic scale.
+    /// doubling, the last one not before `stretch` and the one before it halfway on a logarithmic scale.
     fn offset(&self, first: Duration, k: u32) -> Duration {
         let plain = |k: u32| scaled(first, powers_below(self.back_off, k));
-        let last = self.max_retransmit;
-        if self.stretch.is_zero() || last < 2 || k + 1 < last || k < 2 {
+        if self.stretch.is_zero() || self.max_retransmit < 2 || k < 2 {
             return plain(k);
         }
-        let end = plain(last).max(self.stretch);
+        let (last, is_cut) = self.last(&plain);
+        if last < 2 || k + 1 < last || is_cut && k < last {
+            return plain(k);
+        }
+        let end = if self.ends_at_stretch { self.stretch } else { plain(last).max(self.stretch) };
         if k == last {
             return end;
         }
@@ -108,53 +131,6 @@ impl Schedule {
         }
         let before = plain(k - 1);
         plain(k).max(Duration::from_secs_f64((before.as_secs_f64() * end.as_secs_f64()).sqrt()))
-    }
-}
-
-/// What a message of ours is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A request.
-    Request,
-    /// A separate response.
-    Response(Answered),
-    /// An Empty Confirmable message.
-    Ping,
-}
-
-/// The request that a separate response answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Answered {
-    pub(super) request: ExchangeId,
-    pub(super) entry: EntryId,
-    /// Whether the address it came from is believed.
-    pub(super) verified: bool,
-}
-
-/// A message of ours under way.
-#[derive(Debug)]
-pub(super) struct Transmission {
-    pub(super) kind: Kind,
-    pub(super) schedule: Schedule,
-    pub(super) first_wait: Duration,
-    pub(super) timer: Option<TimerId>,
-    pub(super) acknowledged: bool,
-    /// Whether it counts against the window towards its peer.
-    pub(super) in_turn: bool,
-    /// Whether its token is one of the caller's.
-    pub(super) preserved: bool,
-    pub(super) trace: Trace,
-}
-
-impl Transmission {
-    /// Whether a further copy may leave at `now`: not sooner than the shortest timeout after the last,
-    /// not outside the span (RFC 7252 §4.2).
-    pub(super) fn may_leave_at(&self, now: Instant) -> bool {
-        let copies = &self.trace.copies;
-        now < self.schedule.deadline
-            && now <= self.schedule.last_copy_before
-            && copies.last().is_none_or(|last| last.sent + self.schedule.timeout <= now)
-            && copies.first().is_none_or(|first| now <= first.sent + self.schedule.latest_offset())
     }
 }
 
@@ -260,6 +236,27 @@ mod tests {
             for (k, offset) in (0..).zip(offsets) {
                 let difference = schedule.offset(Duration::from_secs(1), k).as_secs_f64() - offset;
                 assert!(difference.abs() < 0.001, "{k} of {max_retransmit} over {stretch} s: {difference}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_no_room_leaves_at_the_end_unless_its_wait_would_shrink() {
+        for (max_retransmit, first, offsets) in [
+            (5, 0.25, &[0.0, 0.25, 0.75, 1.75, 7.094, 28.75][..]),
+            (5, 0.9, &[0.0, 0.9, 2.7, 6.3, 13.5, 28.75]),
+            (5, 2.0, &[0.0, 2.0, 6.0, 14.0, 28.75]),
+            (5, 5.0, &[0.0, 5.0, 15.0, 28.75]),
+            (5, 5.5, &[0.0, 5.5, 28.75]),
+            (5, 8.0, &[0.0, 8.0, 28.75]),
+            (1, 2.0, &[0.0, 2.0]),
+            (5, 29.0, &[0.0, 29.0]),
+        ] {
+            let stretch = Duration::from_millis(28_750);
+            let schedule = Schedule { stretch, ends_at_stretch: true, ..schedule(max_retransmit, 0) };
+            for (k, offset) in (0..).zip(offsets) {
+                let difference = schedule.offset(Duration::from_secs_f64(first), k).as_secs_f64() - offset;
+                assert!(difference.abs() < 0.001, "{k} of {max_retransmit} after {first} s: {difference}");
             }
         }
     }

@@ -15,12 +15,17 @@ use std::time::Duration;
 use coapway_time::Instant;
 
 use self::estimate::Estimate;
-use self::samples::Samples;
-use crate::parameters::{RtoParameters, scaled};
+use self::samples::{Samples, nearest_rank};
+use crate::parameters::{Carry, RtoParameters, scaled};
 
-/// A held timeout is not doubled past this, and no estimate but `p95` goes past it (RFC 6298 §2.5,
-/// RFC 8961 §4: a maximum is 60 s or more).
-const LONGEST: Duration = Duration::from_secs(60);
+/// A wait that ran out is not doubled past this (RFC 6298 §2.5).
+const LONGEST_HELD: Duration = Duration::from_secs(60);
+
+/// No other timeout is longer. It is above any queue that the path may have: a maximum below the round-trip
+/// time makes each exchange send a copy for ever (RFC 8961 §4 wants 60 s or more).
+const LONGEST: Duration = Duration::from_secs(240);
+
+const SAMPLE_AGE_MICROS: u64 = RtoParameters::SAMPLE_AGE.as_secs() * 1_000_000;
 
 /// The first timeout of an exchange, and how its waits go on from there.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,8 +52,8 @@ impl Timing {
 /// Base:    what the configured estimator makes of them.
 /// Back-off: a timeout that ran out is doubled and held for the exchanges to come, until an exact
 ///          sample comes or the origin was left alone for as long as a sample counts. It leaves room
-///          for three copies in the wait it is asked for. Not for CoCoA, which does not define it, and
-///          not where `carry` is off; any Acknowledgement ends it for `pto`.
+///          for three copies in the wait it is asked for. What is doubled, and whether, says `carry`;
+///          CoCoA never does, and for `pto` any Acknowledgement ends it.
 #[derive(Clone, Debug)]
 pub struct RoundTrip {
     parameters: RtoParameters,
@@ -58,6 +63,8 @@ pub struct RoundTrip {
     /// What the estimate gives, and whether that is above the cap.
     base: Timing,
     is_above_cap: bool,
+    /// How many samples there were when the rank of the quantile was found, and the rank.
+    ranked: (usize, usize),
     held: Option<Duration>,
     /// When a timeout was asked for last.
     asked: Instant,
@@ -75,9 +82,10 @@ impl RoundTrip {
             estimate: Estimate::new(parameters.estimator),
             base: Timing::doubling(initial),
             is_above_cap: false,
+            ranked: (0, 1),
             held: None,
             asked: Instant::ZERO,
-            rest: 0,
+            rest: SAMPLE_AGE_MICROS,
         };
         round_trip.derive();
         round_trip
@@ -85,31 +93,40 @@ impl RoundTrip {
 
     /// Takes over changed parameters and keeps the samples.
     pub fn set_parameters(&mut self, parameters: RtoParameters, initial: Duration) {
-        (self.parameters, self.initial) = (parameters, initial);
+        (self.parameters, self.initial, self.ranked) = (parameters, initial, (0, 1));
         if self.estimate.estimator() != parameters.estimator {
             self.estimate = Estimate::new(parameters.estimator);
             for (at, sample) in self.samples.iter() {
                 self.estimate.learn(sample, initial, at);
             }
+            (self.base, self.rest) = (Timing::doubling(initial), SAMPLE_AGE_MICROS);
+            self.is_above_cap = false;
         }
-        if !self.carries() {
+        if self.estimate.carry(parameters.carry) == Carry::Never {
             self.held = None;
         }
         self.derive();
     }
 
-    /// Whether a timeout that ran out counts for the exchanges to come.
-    const fn carries(&self) -> bool {
-        self.parameters.carry && self.estimate.carries()
-    }
-
     /// To be called when samples or parameters have changed.
     fn derive(&mut self) {
+        // Of the usual one nothing but the timeout ever changes.
+        if matches!(self.estimate, Estimate::P95) {
+            let count = self.samples.len();
+            if self.ranked.0 != count {
+                self.ranked = (count, nearest_rank(count, self.parameters.quantile));
+            }
+            let learned = p95::timeout(&self.samples, self.ranked.1, &self.parameters);
+            self.base.timeout = learned.unwrap_or(self.initial);
+            self.is_above_cap = self.base.timeout >= self.parameters.cap
+                // What is above the cap itself gives a timeout that is not below it.
+                && p95::exceeds_cap(&self.samples, &self.parameters);
+            return;
+        }
         self.base = self.estimate.timing(&self.samples, &self.parameters, self.initial);
-        // What is above the cap itself gives a timeout that is not below it.
-        self.is_above_cap = self.base.timeout >= self.parameters.cap
-            && self.estimate.exceeds_cap(&self.samples, &self.parameters);
-        self.rest = self.estimate.rest().unwrap_or(RtoParameters::SAMPLE_AGE).as_micros() as u64;
+        if let Estimate::Cocoa(cocoa) = &self.estimate {
+            self.rest = u64::try_from(cocoa.rest().as_micros()).unwrap_or(u64::MAX);
+        }
     }
 
     /// The first timeout of an exchange that starts now and may last `wait`, beside `outstanding`
@@ -125,10 +142,10 @@ impl RoundTrip {
             self.was_left_alone(now);
         }
         self.asked = now;
-        match &self.estimate {
-            Estimate::Cocoa(cocoa) => cocoa.beside(outstanding, self.base),
-            _ => Timing { timeout: self.in_force(wait), ..self.base },
+        if let Estimate::Cocoa(cocoa) = &self.estimate {
+            return cocoa.beside(outstanding, self.base);
         }
+        Timing { timeout: self.in_force(wait), ..self.base }
     }
 
     #[cold]
@@ -151,6 +168,11 @@ impl RoundTrip {
         }
     }
 
+    /// Whether a timeout that ran out counts for the exchanges to come, until there is an exact sample.
+    pub const fn is_backed_off(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// The quantile of the samples, nearest rank.
     pub fn quantile(&self) -> Option<Duration> {
         self.samples.quantile(self.parameters.quantile)
@@ -164,6 +186,11 @@ impl RoundTrip {
     /// The newest sample.
     pub fn last(&self) -> Option<Duration> {
         self.samples.last()
+    }
+
+    /// The samples that count, oldest first, and when each came.
+    pub fn samples(&self) -> impl Iterator<Item = (Instant, Duration)> {
+        self.samples.iter()
     }
 
     /// How many exact samples there ever were.
@@ -207,16 +234,21 @@ impl RoundTrip {
         }
     }
 
-    /// A wait of `used` ran out. The doubled value is held for the exchanges to come, once for
-    /// losses in parallel: only if the timeout in force is neither below `used` nor already twice it
-    /// (Unbound's rule).
+    /// A wait of `used` ran out. A doubled value is held for the exchanges to come, once for losses in
+    /// parallel: only if the timeout in force is neither far above `used` nor already twice it (Unbound's
+    /// rule).
     pub fn timed_out(&mut self, used: Duration) {
-        if !self.carries() {
-            return;
-        }
         let current = self.held.unwrap_or(self.base.timeout);
-        if current >= used / 2 && current <= used * 2 {
-            self.held = Some((used * 2).max(current).min(LONGEST));
+        match self.estimate.carry(self.parameters.carry) {
+            Carry::Auto | Carry::Never => {}
+            Carry::RanOut if current >= used / 2 && current <= used * 2 => {
+                self.held = Some((used * 2).max(current).min(LONGEST_HELD));
+            }
+            // Chance only ever lengthens a wait.
+            Carry::InForce if current >= used / 2 && current <= used => {
+                self.held = Some((current * 2).min(LONGEST));
+            }
+            Carry::RanOut | Carry::InForce => {}
         }
     }
 

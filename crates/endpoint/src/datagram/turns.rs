@@ -8,15 +8,14 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use coapway_message::ExchangeId;
 use coapway_time::{Instant, TimerId};
 use hashbrown::HashMap;
+use slab::Slab;
 
 use super::congestion::{Loss, Window};
-use super::retransmission::Answered;
-use super::slots::Slots;
+use super::message::Answered;
+use super::peers::{PeerNumber, Peers};
 use crate::parameters::Nstart;
-use crate::peer::Peer;
 
 /// Responses that wait in one line.
 pub(super) const MOST_WAITING_FOR_ONE: usize = 64;
@@ -37,7 +36,7 @@ pub(super) enum Turn {
 /// A separate response that waits.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    pub(super) peer: Peer,
+    pub(super) peer: PeerNumber,
     pub(super) answered: Answered,
     /// The Confirmable message; its Message ID is still to be written.
     pub(super) datagram: Vec<u8>,
@@ -45,16 +44,10 @@ pub(super) struct Waiting {
     pub(super) timer: TimerId,
 }
 
-impl Waiting {
-    fn take(&mut self) -> Self {
-        Self { datagram: std::mem::take(&mut self.datagram), ..*self }
-    }
-}
-
 #[derive(Debug)]
 struct Line {
     window: Window,
-    waiting: VecDeque<ExchangeId>,
+    waiting: VecDeque<u32>,
     exact_samples: u64,
     last: Option<Duration>,
     minimum: Option<Duration>,
@@ -62,13 +55,14 @@ struct Line {
 
 #[derive(Debug)]
 pub(super) struct Turns {
-    lines: HashMap<Peer, Line, ahash::RandomState>,
-    waiting: Slots<Waiting>,
+    /// Each refers to its peer.
+    lines: HashMap<PeerNumber, Line, ahash::RandomState>,
+    waiting: Slab<Waiting>,
 }
 
 impl Turns {
     pub(super) fn new(hasher: ahash::RandomState) -> Self {
-        Self { lines: HashMap::with_hasher(hasher), waiting: Slots::new() }
+        Self { lines: HashMap::with_hasher(hasher), waiting: Slab::new() }
     }
 
     /// Responses that wait.
@@ -77,13 +71,16 @@ impl Turns {
     }
 
     /// A separate response to `peer` is ready.
-    pub(super) fn take(&mut self, peer: Peer, nstart: Nstart) -> Turn {
-        let line = self.lines.entry(peer).or_insert_with(|| Line {
-            window: Window::new(nstart),
-            waiting: VecDeque::new(),
-            exact_samples: 0,
-            last: None,
-            minimum: None,
+    pub(super) fn take(&mut self, peers: &mut Peers, peer: PeerNumber, nstart: Nstart) -> Turn {
+        let line = self.lines.entry(peer).or_insert_with(|| {
+            peers.hold(peer);
+            Line {
+                window: Window::new(nstart),
+                waiting: VecDeque::new(),
+                exact_samples: 0,
+                last: None,
+                minimum: None,
+            }
         });
         line.window.set_nstart(nstart);
         if line.waiting.is_empty() && line.window.is_open() {
@@ -96,77 +93,83 @@ impl Turns {
         }
     }
 
-    /// The name the next [`Turns::wait`] gives out.
-    pub(super) fn next_id(&self) -> ExchangeId {
-        self.waiting.next_id()
+    /// The place of the next one in line.
+    pub(super) fn next_place(&self) -> u32 {
+        self.waiting.vacant_key() as u32
     }
 
     /// Puts a response in line.
     pub(super) fn wait(&mut self, waiting: Waiting) {
         let peer = waiting.peer;
-        let id = self.waiting.insert(waiting);
+        let place = self.waiting.insert(waiting) as u32;
         if let Some(line) = self.lines.get_mut(&peer) {
-            line.waiting.push_back(id);
+            line.waiting.push_back(place);
         }
     }
 
     /// A response under way to `peer` no longer counts. [`Turns::next`] is to be asked afterwards.
-    pub(super) fn end(&mut self, peer: Peer) {
+    pub(super) fn end(&mut self, peer: PeerNumber) {
         if let Some(line) = self.lines.get_mut(&peer) {
             line.window.end();
         }
     }
 
     /// The response to `peer` whose turn has come; it counts as under way.
-    pub(super) fn next(&mut self, peer: Peer) -> Option<Waiting> {
+    pub(super) fn next(&mut self, peers: &mut Peers, peer: PeerNumber) -> Option<Waiting> {
         let line = self.lines.get_mut(&peer)?;
-        if let Some(&id) = line.waiting.front() {
+        if let Some(&place) = line.waiting.front() {
             if !line.window.is_open() {
                 return None;
             }
             line.waiting.pop_front();
             line.window.start();
-            return self.waiting.remove(id).map(Waiting::take);
+            return self.waiting.try_remove(place as usize);
         }
-        if line.window.outstanding() == 0 {
-            self.lines.remove(&peer);
+        if line.window.outstanding() == 0 && self.lines.remove(&peer).is_some() {
+            peers.release(peer);
         }
         None
     }
 
-    /// The peers whose responses wait.
-    pub(super) fn peers(&self) -> impl Iterator<Item = &Peer> {
-        self.waiting.iter().map(|waiting| &waiting.peer)
+    /// Those to whom responses are under way or wait, once each.
+    pub(super) fn peers(&self) -> impl Iterator<Item = PeerNumber> {
+        self.lines.keys().copied()
     }
 
-    /// The names of those that wait.
-    pub(super) fn ids(&self) -> Vec<ExchangeId> {
-        self.waiting.ids().collect()
+    /// The places of those that wait.
+    pub(super) fn places(&self) -> Vec<u32> {
+        self.waiting.iter().map(|(place, _)| place as u32).collect()
     }
 
     /// When one of them has waited long enough.
-    pub(super) fn timer(&self, id: ExchangeId) -> Option<TimerId> {
-        self.waiting.get(id).map(|waiting| waiting.timer)
+    pub(super) fn timer(&self, place: u32) -> Option<TimerId> {
+        self.waiting.get(place as usize).map(|waiting| waiting.timer)
     }
 
     /// A response has waited long enough and leaves its line.
-    pub(super) fn give_up(&mut self, id: ExchangeId) -> Option<Waiting> {
-        let waiting = self.waiting.remove(id)?.take();
+    pub(super) fn give_up(&mut self, place: u32) -> Option<Waiting> {
+        let waiting = self.waiting.try_remove(place as usize)?;
         if let Some(line) = self.lines.get_mut(&waiting.peer) {
-            line.waiting.retain(|&other| other != id);
+            line.waiting.retain(|&other| other != place);
         }
         Some(waiting)
     }
 
     /// Anything came back from `peer` for a response.
-    pub(super) fn arrived(&mut self, peer: Peer, now: Instant) {
+    pub(super) fn arrived(&mut self, peer: PeerNumber, now: Instant) {
         if let Some(line) = self.lines.get_mut(&peer) {
             line.window.arrived(now);
         }
     }
 
     /// A response was acknowledged, which gave an exact round-trip time if one copy had left.
-    pub(super) fn acknowledged(&mut self, peer: Peer, copies: u32, exact: Option<Duration>, now: Instant) {
+    pub(super) fn acknowledged(
+        &mut self,
+        peer: PeerNumber,
+        copies: u32,
+        exact: Option<Duration>,
+        now: Instant,
+    ) {
         let Some(line) = self.lines.get_mut(&peer) else { return };
         line.window.arrived(now);
         if let Some(sample) = exact {
@@ -178,7 +181,7 @@ impl Turns {
     }
 
     /// The wait after a copy sent at `sent` ran out.
-    pub(super) fn timed_out(&mut self, peer: Peer, sent: Instant, timeout: Duration, now: Instant) {
+    pub(super) fn timed_out(&mut self, peer: PeerNumber, sent: Instant, timeout: Duration, now: Instant) {
         let Some(line) = self.lines.get_mut(&peer) else { return };
         let Line { last, minimum, exact_samples, .. } = *line;
         line.window.timed_out(&Loss { sent, timeout, round_trip: last, minimum, exact_samples }, now);

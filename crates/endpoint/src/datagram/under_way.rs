@@ -1,207 +1,247 @@
 //! Messages of ours under way: copies, Acknowledgements, Resets, ICMP errors, the end
 //! (RFC 7252 §4.2, §4.3).
 
-use coapway_message::{Datagram, ExchangeId, Failure, Malformed, MessageType, Token, datagram};
+use std::time::Duration;
+
+use coapway_message::{Datagram, ExchangeId, Failure, Malformed, MessageType, datagram};
 use coapway_time::Instant;
-use smallvec::SmallVec;
 
 use super::endpoint::Endpoint;
-use super::pending::Deadline;
-use super::retransmission::{Answered, Kind, Schedule, Transmission};
+use super::message::{Active, Answered, Bond, Kind, Message};
+use super::peers::{PeerNumber, Sender};
+use super::pending::{Deadline, Due};
+use super::retransmission::Schedule;
 use crate::event::Event;
+use crate::parameters::micros;
 use crate::peer::Peer;
-use crate::trace::{Copy, Trace};
-
-/// A slot keeps this much of its buffer for the next message.
-const KEPT_BUFFER: usize = 256;
+use crate::trace::Copy;
 
 impl Endpoint {
-    /// Takes a Message ID and a slot for a message of ours; its buffer is empty.
+    /// Takes a Message ID and a place for a message of ours; its token and bytes are still those of another.
+    #[inline]
     pub(super) fn begin(
         &mut self,
-        peer: Peer,
+        peer: PeerNumber,
         kind: Kind,
-        confirmable: bool,
-        schedule: Schedule,
+        answered: Option<Answered>,
+        schedule: &Schedule,
         now: Instant,
     ) -> Option<(ExchangeId, u16)> {
+        let (peers, lifetime) = (&mut self.peers, schedule.lifetime);
         let message_id = match kind {
-            Kind::Response(_) => self.message_ids.take_for_response(peer, schedule.lifetime, now)?,
-            Kind::Request | Kind::Ping => self.message_ids.take(peer, schedule.lifetime, now)?,
+            Kind::Response => self.message_ids.take_for_response(peers, peer, lifetime, now)?,
+            Kind::Request | Kind::NonConfirmable | Kind::Ping => {
+                self.message_ids.take(peers, peer, lifetime, now)?
+            }
         };
-        let trace = Trace {
-            peer,
-            message_id,
-            token: Token::default(),
-            confirmable,
-            copies: SmallVec::new(),
-            first_ack: None,
-            acks: 0,
-            answer: None,
-            bytes: 0,
-        };
-        let transmission = Transmission {
-            kind,
-            schedule,
-            first_wait: schedule.timeout,
-            timer: None,
-            acknowledged: false,
-            in_turn: matches!(kind, Kind::Response(_)),
-            preserved: false,
-            trace,
-        };
-        let exchange = self.transmissions.insert(transmission);
-        if self.datagrams.len() <= exchange.slot as usize {
-            self.datagrams.resize_with(exchange.slot as usize + 1, Vec::new);
-        }
-        self.datagrams[exchange.slot as usize].clear();
+        peers.hold(peer);
+        let is_confirmable = kind != Kind::NonConfirmable;
+        let active = is_confirmable.then(|| self.active.begin(schedule, answered));
+        let (exchange, message) = self.messages.claim();
+        message.begin(kind, peer, message_id);
+        (message.active, message.deadline, message.sent) = (active, schedule.deadline, now);
         Some((exchange, message_id))
     }
 
-    /// The first wait is drawn, the first copy leaves, the message is known by its Message ID.
-    pub(super) fn start(&mut self, exchange: ExchangeId, now: Instant) {
-        let Some(transmission) = self.transmissions.get_mut(exchange) else { return };
-        let peer = transmission.trace.peer;
-        let schedule = transmission.schedule;
-        let confirmable = transmission.trace.confirmable;
-        let timeout =
-            if confirmable { transmission.schedule.first_wait(&mut self.random) } else { schedule.timeout };
-        transmission.first_wait = timeout;
-        transmission.trace.copies.push(Copy { sent: now, timeout });
-        let wake = if confirmable { schedule.deadline.min(now + timeout) } else { schedule.deadline };
-        transmission.timer = Some(self.timers.insert(wake, Deadline::Transmission(exchange)));
-        let message_id = transmission.trace.message_id;
-        self.by_message_id.insert(peer, message_id, exchange);
-        if let Some(bytes) = self.datagrams.get(exchange.slot as usize) {
-            transmission.trace.bytes = bytes.len() as u32;
-            self.outbox.push(peer, bytes);
+    /// The first copy has left: its wait is drawn, and the message is known by its Message ID.
+    #[inline]
+    pub(super) fn start(&mut self, exchange: ExchangeId, schedule: &Schedule, now: Instant) {
+        let Some(message) = self.messages.get_mut(exchange) else { return };
+        let mut wake = schedule.deadline;
+        let mut timeout = schedule.timeout;
+        if let Some(active) = message.active.and_then(|number| self.active.get_mut(number)) {
+            timeout = schedule.first_wait(&mut self.random);
+            active.first_wait = timeout;
+            wake = wake.min(now + timeout);
         }
+        message.timeout = micros(timeout);
+        message.timer = Some(self.timers.insert(wake, Deadline::new(Due::Message(exchange.slot))));
+        self.by_message_id.insert(&self.messages, exchange.slot);
+    }
+
+    /// A message and its active part.
+    pub(super) fn active_message(&mut self, exchange: ExchangeId) -> Option<(&mut Message, &mut Active)> {
+        let message = self.messages.get_mut(exchange)?;
+        let active = self.active.get_mut(message.active?)?;
+        Some((message, active))
     }
 
     /// The wait after a copy is over: another copy, or none any more, or the end.
     pub(super) fn wait_is_over(&mut self, exchange: ExchangeId, now: Instant) {
-        let Some(transmission) = self.transmissions.get_mut(exchange) else { return };
-        transmission.timer = None;
-        let Transmission { kind, schedule, acknowledged, first_wait, .. } = *transmission;
-        if now >= schedule.deadline {
+        let Some(message) = self.messages.get_mut(exchange) else { return };
+        message.timer = None;
+        if now >= message.deadline {
             self.fail(exchange, Failure::TimedOut, now);
             return;
         }
-        let mut wake = schedule.deadline;
-        if !acknowledged && transmission.trace.confirmable {
-            let peer = transmission.trace.peer;
-            let copies = transmission.trace.copies.len() as u32;
-            let ran_out = transmission.trace.copies.last().copied();
-            let ran_out = ran_out.unwrap_or(Copy { sent: now, timeout: schedule.timeout });
-            let may_leave = copies <= schedule.max_retransmit && transmission.may_leave_at(now);
-            let leaves = may_leave && self.is_admitted(exchange);
-            if leaves {
-                let timeout = schedule.wait(first_wait, copies + 1, &mut self.random);
-                self.copy(exchange, Copy { sent: now, timeout });
-                wake = wake.min(now + timeout);
-            }
-            let copies = copies + u32::from(leaves);
-            match kind {
-                Kind::Request => {
-                    let timeout = ran_out.timeout;
-                    self.events.push_back(Event::Retransmitted { exchange, copies, timeout });
-                    if !leaves {
-                        self.events.push_back(Event::Exhausted { exchange, copies });
-                    }
-                }
-                Kind::Response(_) => {
-                    self.turns.timed_out(peer, ran_out.sent, ran_out.timeout, now);
-                    if !leaves && self.leave_turn(exchange) {
-                        self.end_turn(peer, now);
-                    }
-                }
-                Kind::Ping => {}
-            }
+        let mut wake = message.deadline;
+        if !message.is_acknowledged()
+            && message.is_confirmable()
+            && let Some(next) = self.copy_is_lost(exchange, now)
+        {
+            wake = wake.min(next);
         }
-        if let Some(transmission) = self.transmissions.get_mut(exchange) {
-            transmission.timer = Some(self.timers.insert(wake, Deadline::Transmission(exchange)));
+        self.wake_at(exchange, wake);
+    }
+
+    /// No Acknowledgement came for the last copy in time. Says until when one for the next is waited for,
+    /// if another left.
+    fn copy_is_lost(&mut self, exchange: ExchangeId, now: Instant) -> Option<Instant> {
+        let (message, active) = self.active_message(exchange)?;
+        let (kind, peer) = (message.kind, message.peer);
+        let first = Copy { sent: message.sent, timeout: active.first_wait };
+        let ran_out = active.further.last().copied().unwrap_or(first);
+        let copies = 1 + active.further.len() as u32;
+        let may_leave = copies <= active.schedule.max_retransmit && active.may_leave_at(message, now);
+        let leaves = may_leave && self.is_admitted(exchange);
+        let timeout = leaves.then(|| self.copy(exchange, now, None)).flatten();
+        let copies = copies + u32::from(leaves);
+        match kind {
+            Kind::Request => {
+                let timeout = ran_out.timeout;
+                self.events.push_back(Event::Retransmitted { exchange, copies, timeout });
+                if !leaves {
+                    self.events.push_back(Event::Exhausted { exchange, copies });
+                }
+            }
+            Kind::Response => {
+                self.turns.timed_out(peer, ran_out.sent, ran_out.timeout, now);
+                if !leaves && self.leave_turn(exchange) {
+                    self.end_turn(peer, now);
+                }
+            }
+            Kind::Ping | Kind::NonConfirmable => {}
         }
+        timeout.map(|timeout| now + timeout)
+    }
+
+    /// The timer of a message runs until then.
+    pub(super) fn wake_at(&mut self, exchange: ExchangeId, wake: Instant) {
+        let Some(message) = self.messages.get_mut(exchange) else { return };
+        if let Some(timer) = message.timer.take() {
+            self.timers.cancel(timer);
+        }
+        message.timer = Some(self.timers.insert(wake, Deadline::new(Due::Message(exchange.slot))));
     }
 
     /// A response is over, or no further copy of it leaves, and it blocks nobody (R-ATK-06). Returns
     /// whether it did.
     fn leave_turn(&mut self, exchange: ExchangeId) -> bool {
-        let transmission = self.transmissions.get_mut(exchange);
-        transmission.is_some_and(|transmission| std::mem::take(&mut transmission.in_turn))
+        let message = self.messages.get_mut(exchange).filter(|message| message.bond == Bond::InTurn);
+        message.map(|message| message.bond = Bond::None).is_some()
     }
 
-    /// Another copy leaves.
-    pub(super) fn copy(&mut self, exchange: ExchangeId, copy: Copy) {
-        let Some(transmission) = self.transmissions.get_mut(exchange) else { return };
-        transmission.trace.copies.push(copy);
+    /// Another copy leaves. Returns how long its Acknowledgement is waited for: so long, or as the schedule
+    /// says.
+    pub(super) fn copy(
+        &mut self,
+        exchange: ExchangeId,
+        now: Instant,
+        timeout: Option<Duration>,
+    ) -> Option<Duration> {
+        let message = self.messages.get(exchange)?;
+        let active = self.active.get_mut(message.active?)?;
+        let copies = 1 + active.further.len() as u32;
+        let timeout = timeout.unwrap_or_else(|| {
+            let Active { schedule, first_wait, .. } = active;
+            let wait = schedule.wait(*first_wait, copies + 1, &mut self.random);
+            // Jitter would have the last copy leave too late.
+            let rest = schedule.rest(message.sent, *first_wait, copies + 1, now);
+            rest.map_or(wait, |rest| wait.min(rest))
+        });
+        active.further.push(Copy { sent: now, timeout });
         self.counters.retransmissions += 1;
-        if let Some(bytes) = self.datagrams.get(exchange.slot as usize) {
-            self.outbox.push(transmission.trace.peer, bytes);
-        }
+        self.outbox.push(message.peer, message.datagram());
+        Some(timeout)
     }
 
     /// Whether the address a copy goes to may get it.
     pub(super) fn is_admitted(&mut self, exchange: ExchangeId) -> bool {
-        let Some(transmission) = self.transmissions.get(exchange) else { return false };
-        match transmission.kind {
-            Kind::Response(Answered { entry, verified: false, .. }) => {
-                let bytes = transmission.trace.bytes as usize;
+        let Some((message, active)) = self.active_message(exchange) else { return false };
+        match active.answered {
+            Some(Answered { entry, verified: false, .. }) => {
+                let bytes = message.datagram().len();
                 self.spend(entry, bytes)
             }
-            Kind::Response(_) | Kind::Request | Kind::Ping => true,
+            Some(Answered { verified: true, .. }) | None => true,
         }
     }
 
-    pub(super) fn handle_acknowledgement(&mut self, peer: Peer, message_id: u16, now: Instant) {
-        match self.by_message_id.get(peer, message_id) {
+    /// The message under way to the sender with this Message ID.
+    #[inline]
+    pub(super) fn under_way(&self, sender: &Sender<'_>, message_id: u16) -> Option<ExchangeId> {
+        self.by_message_id.get(&self.messages, sender.number?, message_id)
+    }
+
+    pub(super) fn handle_acknowledgement(&mut self, sender: &Sender<'_>, message_id: u16, now: Instant) {
+        match self.under_way(sender, message_id) {
             Some(exchange) => self.acknowledged(exchange, now),
-            None => self.counters.unexpected += 1,
+            None => self.acknowledged_nothing(sender, message_id),
         }
+    }
+
+    /// An Acknowledgement of nothing under way.
+    pub(super) fn acknowledged_nothing(&mut self, sender: &Sender<'_>, message_id: u16) {
+        self.counters.unexpected += 1;
+        self.events.push_back(Event::AcknowledgedAgain { peer: *sender.peer, message_id });
     }
 
     /// An Acknowledgement that carries no response of interest.
     pub(super) fn acknowledged(&mut self, exchange: ExchangeId, now: Instant) {
-        let Some(transmission) = self.transmissions.get_mut(exchange) else { return };
-        match transmission.kind {
+        let Some(message) = self.messages.get_mut(exchange) else { return };
+        match message.kind {
+            Kind::NonConfirmable => message.acks = message.acks.saturating_add(1),
             Kind::Request => {
-                transmission.trace.acks += 1;
-                if transmission.acknowledged || !transmission.trace.confirmable {
-                    return;
+                let is_first = !message.is_acknowledged();
+                message.acknowledged(now);
+                if is_first {
+                    self.needs_no_copy(exchange, now);
+                } else {
+                    let (peer, message_id) = (message.peer, message.message_id);
+                    let peer = *self.peers.get(peer);
+                    self.events.push_back(Event::AcknowledgedAgain { peer, message_id });
                 }
-                transmission.acknowledged = true;
-                transmission.trace.first_ack = Some(now);
-                let round_trip = transmission.trace.exact_round_trip();
-                if let Some(timer) = transmission.timer.take() {
-                    self.timers.cancel(timer);
-                }
-                let deadline = transmission.schedule.deadline;
-                transmission.timer = Some(self.timers.insert(deadline, Deadline::Transmission(exchange)));
-                self.events.push_back(Event::Acknowledged { exchange, round_trip });
             }
-            Kind::Response(answered) => {
-                transmission.trace.first_ack = Some(now);
-                let (peer, copies) = (transmission.trace.peer, transmission.trace.copies.len() as u32);
-                let round_trip = transmission.trace.exact_round_trip();
+            Kind::Response => {
+                message.acknowledged(now);
+                let peer = message.peer;
+                let Some(course) = self.trace(exchange) else { return };
+                let (copies, round_trip) = (course.copies(), course.exact_round_trip());
                 self.turns.acknowledged(peer, copies, round_trip, now);
-                self.delivered(exchange, answered.request, Ok(()), now);
+                self.delivered(exchange, Ok(()), now);
             }
             Kind::Ping => self.pong(exchange, now),
         }
     }
 
-    pub(super) fn handle_reset(&mut self, peer: Peer, message_id: u16, now: Instant) {
-        let Some(exchange) = self.by_message_id.get(peer, message_id) else {
+    /// A request is acknowledged: what it needed for further copies it needs no more, but those that left
+    /// are remembered.
+    fn needs_no_copy(&mut self, exchange: ExchangeId, now: Instant) {
+        let Some((message, active)) = self.active_message(exchange) else { return };
+        let deadline = message.deadline;
+        let round_trip = active.further.is_empty().then(|| now.since(message.sent));
+        if round_trip.is_some()
+            && let Some(number) = message.active.take()
+        {
+            self.active.end(number);
+        }
+        self.wake_at(exchange, deadline);
+        self.events.push_back(Event::Acknowledged { exchange, round_trip });
+    }
+
+    pub(super) fn handle_reset(&mut self, sender: &Sender<'_>, message_id: u16, now: Instant) {
+        let Some(exchange) = self.under_way(sender, message_id) else {
             self.counters.unexpected += 1;
             return;
         };
-        match self.transmissions.get(exchange).map(|transmission| transmission.kind) {
-            Some(Kind::Ping) => self.pong(exchange, now),
-            Some(Kind::Request) => self.fail(exchange, Failure::Reset, now),
-            Some(Kind::Response(_)) => {
+        let Some(&Message { kind, peer, .. }) = self.messages.get(exchange) else { return };
+        match kind {
+            Kind::Ping => self.pong(exchange, now),
+            Kind::Request | Kind::NonConfirmable => self.fail(exchange, Failure::Reset, now),
+            Kind::Response => {
                 self.turns.arrived(peer, now);
                 self.fail(exchange, Failure::Reset, now);
             }
-            None => {}
         }
     }
 
@@ -211,20 +251,18 @@ impl Endpoint {
     /// Only a quotation with the Message ID and, for a request, the token of a message under way
     /// counts, and of any other message all that is quoted: ICMP is not authenticated
     /// (RFC 7252 §4.2, RFC 8085 §5.2).
-    pub fn handle_unreachable(&mut self, peer: Peer, quoted: &[u8], failure: Failure, now: Instant) {
+    pub fn handle_unreachable(&mut self, peer: &Peer, quoted: &[u8], failure: Failure, now: Instant) {
         let (message_id, token) = match Datagram::parse(quoted) {
             Ok(datagram) => (datagram.message_id, Some(datagram.token)),
             Err(Malformed::Format { message_id, token, .. }) => (message_id, token),
             Err(Malformed::Ignored) => return,
         };
-        let Some(exchange) = self.by_message_id.quoted(peer, message_id) else { return };
-        let Some(transmission) = self.transmissions.get(exchange) else { return };
-        let ours = match transmission.kind {
-            Kind::Request => token == Some(transmission.trace.token.as_bytes()),
-            Kind::Response(_) => {
-                let sent = self.datagrams.get(exchange.slot as usize).map_or(&[][..], Vec::as_slice);
-                sent.starts_with(quoted)
-            }
+        let found = self.by_message_id.quoted(&self.messages, &self.peers, peer, message_id);
+        let Some(exchange) = found else { return };
+        let Some(message) = self.messages.get(exchange) else { return };
+        let ours = match message.kind {
+            Kind::Request | Kind::NonConfirmable => token == Some(message.token.as_bytes()),
+            Kind::Response => message.datagram().starts_with(quoted),
             Kind::Ping => quoted == datagram::empty(MessageType::Confirmable, message_id),
         };
         if ours {
@@ -233,72 +271,64 @@ impl Endpoint {
     }
 
     fn pong(&mut self, exchange: ExchangeId, now: Instant) {
-        if let Some(transmission) = self.transmissions.get_mut(exchange) {
-            transmission.trace.first_ack = Some(now);
+        if let Some(message) = self.messages.get_mut(exchange) {
+            message.acknowledged(now);
         }
         self.end(exchange);
-        let Some(trace) = self.ended(exchange) else { return };
-        let round_trip = trace.exact_round_trip();
+        let Some(round_trip) = self.ended(exchange).map(|course| course.exact_round_trip()) else { return };
         self.events.push_back(Event::Alive { exchange, round_trip });
     }
 
     pub(super) fn fail(&mut self, exchange: ExchangeId, failure: Failure, now: Instant) {
-        let Some(transmission) = self.transmissions.get(exchange) else { return };
-        match transmission.kind {
-            Kind::Request | Kind::Ping => {
+        let Some(message) = self.messages.get(exchange) else { return };
+        match message.kind {
+            Kind::Request | Kind::NonConfirmable | Kind::Ping => {
                 self.end(exchange);
-                let Some(trace) = self.ended(exchange).cloned().map(Box::new) else { return };
+                let Some(trace) = self.ended(exchange).map(|course| Box::new(course.trace())) else { return };
                 self.events.push_back(Event::Failed { exchange, failure, trace });
             }
-            Kind::Response(answered) => self.delivered(exchange, answered.request, Err(failure), now),
+            Kind::Response => self.delivered(exchange, Err(failure), now),
         }
     }
 
-    fn delivered(
-        &mut self,
-        exchange: ExchangeId,
-        request: ExchangeId,
-        outcome: Result<(), Failure>,
-        now: Instant,
-    ) {
+    /// A separate response is over.
+    fn delivered(&mut self, exchange: ExchangeId, outcome: Result<(), Failure>, now: Instant) {
+        let Some((message, active)) = self.active_message(exchange) else { return };
+        let (peer, copies, answered) = (message.peer, 1 + active.further.len() as u32, active.answered);
         let in_turn = self.leave_turn(exchange);
         self.end(exchange);
-        let Some(trace) = self.ended(exchange) else { return };
-        let (peer, copies) = (trace.peer, trace.copies.len() as u32);
-        self.events.push_back(Event::Delivered { exchange: request, outcome, copies });
+        if let Some(Answered { request, .. }) = answered {
+            self.events.push_back(Event::Delivered { exchange: request, outcome, copies });
+        }
         if in_turn {
             self.end_turn(peer, now);
         }
     }
 
-    /// Ends a message of ours: its timer stops, its Message ID leads nowhere, its slot is free. Says
+    /// Ends a message of ours: its timer stops, its Message ID leads nowhere, its place is free. Says
     /// whether it was under way.
     pub(super) fn end(&mut self, exchange: ExchangeId) -> bool {
-        if let Some(Transmission { trace, .. }) = self.transmissions.get(exchange) {
-            self.by_message_id.remove(trace.peer, trace.message_id);
+        if self.messages.get(exchange).is_some() {
+            self.by_message_id.remove(&self.messages, exchange.slot);
         }
         self.end_nameless(exchange)
     }
 
     /// The same for one that was taken out of the table of Message IDs.
+    #[inline]
     pub(super) fn end_nameless(&mut self, exchange: ExchangeId) -> bool {
-        let Some(transmission) = self.transmissions.remove(exchange) else { return false };
-        if let Some(timer) = transmission.timer.take() {
+        let Some(message) = self.messages.remove(exchange) else { return false };
+        if let Some(timer) = message.timer.take() {
             self.timers.cancel(timer);
         }
-        if transmission.preserved {
-            self.preserved.end(transmission.trace.peer, &transmission.trace.token);
+        // What is in its parts may still be read.
+        if let Some(number) = message.active {
+            self.active.end(number);
         }
-        if let Some(buffer) = self.datagrams.get_mut(exchange.slot as usize)
-            && buffer.capacity() > KEPT_BUFFER
-        {
-            buffer.shrink_to(KEPT_BUFFER);
+        if message.bond == Bond::Preserved {
+            self.preserved.end(message.peer, message.token.as_bytes());
         }
+        self.peers.release(message.peer);
         true
-    }
-
-    /// How an exchange went that has just ended; until another begins.
-    pub fn ended(&self, exchange: ExchangeId) -> Option<&Trace> {
-        self.transmissions.removed(exchange).map(|transmission| &transmission.trace)
     }
 }

@@ -49,10 +49,10 @@ fn an_icmp_error_finds_a_response_that_left_from_one_of_several_addresses() {
     forged[1] ^= 1;
     let longer = [&response[..], b"x"].concat();
     for (peer, quoted) in [(PEER, &forged[..]), (PEER, &longer), (OTHER, &response), (PEER, &response[..3])] {
-        hop.endpoint.handle_unreachable(peer, quoted, Failure::Unreachable, hop.now);
+        hop.endpoint.handle_unreachable(&peer, quoted, Failure::Unreachable, hop.now);
         assert!(hop.events().is_empty(), "{quoted:02x?}");
     }
-    hop.endpoint.handle_unreachable(PEER, &response, Failure::Unreachable, hop.now);
+    hop.endpoint.handle_unreachable(&PEER, &response, Failure::Unreachable, hop.now);
     assert!(matches!(
         hop.events()[..],
         [Event::Delivered { outcome: Err(Failure::Unreachable), copies: 1, .. }]

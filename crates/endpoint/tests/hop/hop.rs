@@ -59,7 +59,7 @@ impl Hop {
     }
 
     pub(crate) fn receive_through(&mut self, gate: Gate, peer: Peer, bytes: &[u8]) -> Got {
-        let got = match self.endpoint.handle_datagram(peer, bytes, self.now, || gate) {
+        let got = match self.endpoint.handle_datagram(&peer, bytes, self.now, || gate) {
             Received::Nothing => Got::Nothing,
             Received::Request { exchange, .. } => Got::Request(exchange),
             Received::Response { exchange, kind, content, .. } => Got::Response(exchange, kind, content.code),
@@ -99,7 +99,7 @@ impl Hop {
         let schedule = Schedule::new(&TransmissionParameters::default(), self.now);
         let exchange = self
             .endpoint
-            .send_request(PEER, confirmable, None, &Content::bare(Code::GET), schedule, self.now)
+            .send_request(&PEER, confirmable, None, &Content::bare(Code::GET), &schedule, self.now)
             .expect("Message IDs are free");
         (exchange, self.sent().pop().expect("the first copy leaves at once"))
     }
@@ -119,6 +119,7 @@ pub(crate) fn failure(events: &[Event]) -> Option<(Failure, &Trace)> {
         | Event::Acknowledged { .. }
         | Event::Retransmitted { .. }
         | Event::Exhausted { .. }
+        | Event::AcknowledgedAgain { .. }
         | Event::Alive { .. } => None,
     })
 }

@@ -22,7 +22,7 @@ fn the_gate_is_asked_about_new_requests_only() {
             asked.set(asked.get() + 1);
             Gate::Take
         };
-        let got = hop.endpoint.handle_datagram(PEER, datagram, hop.now, gate);
+        let got = hop.endpoint.handle_datagram(&PEER, datagram, hop.now, gate);
         (matches!(got, Received::Request { .. }), asked.take())
     };
     assert_eq!(receive(&request(CON, 1, b"\xA1")), (true, 1));
@@ -199,7 +199,7 @@ fn without_a_message_id_nothing_leaves_and_that_is_told_and_counted() {
     let mut left = 1_u32;
     let refused = loop {
         let ask = request(NON, left as u16 ^ 0x8000, &left.to_be_bytes());
-        let got = hop.endpoint.handle_datagram(PEER, &ask, hop.now, || Gate::Take);
+        let got = hop.endpoint.handle_datagram(&PEER, &ask, hop.now, || Gate::Take);
         let Received::Request { exchange, .. } = got else { panic!("a request") };
         match hop.endpoint.respond(exchange, &RESPONSE, hop.now) {
             Ok(()) => left += 1,

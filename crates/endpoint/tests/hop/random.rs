@@ -106,7 +106,7 @@ impl World {
     }
 
     fn receive(&mut self, peer: Peer, bytes: &[u8], gate: Gate) {
-        let got = match self.endpoint.handle_datagram(peer, bytes, self.now, || gate) {
+        let got = match self.endpoint.handle_datagram(&peer, bytes, self.now, || gate) {
             Received::Nothing => None,
             Received::Request { exchange, .. } => {
                 assert_ne!(gate, Gate::Drop);
@@ -158,7 +158,7 @@ impl World {
                 let content = Content::bare(Code::GET);
                 let token = token.as_ref().map(|token| &token[..]);
                 let exchange = endpoint
-                    .send_request(peer(number), confirmable, token, &content, schedule, now)
+                    .send_request(&peer(number), confirmable, token, &content, &schedule, now)
                     .expect("Message IDs are free");
                 assert_eq!(endpoint.sent_content(exchange), Some(content));
                 self.ours.push(exchange);
@@ -166,7 +166,7 @@ impl World {
             }
             Step::Ping { peer: number } => {
                 let schedule = Schedule::new(&TransmissionParameters::default(), now);
-                let ping = endpoint.send_ping(peer(number), schedule, now).expect("Message IDs are free");
+                let ping = endpoint.send_ping(&peer(number), &schedule, now).expect("Message IDs are free");
                 self.open.insert(ping);
             }
             Step::Cancel { which } => {
@@ -192,7 +192,7 @@ impl World {
                 if anywhere {
                     peer.local.address = None;
                 }
-                endpoint.handle_unreachable(peer, &sent, Failure::Unreachable, now);
+                endpoint.handle_unreachable(&peer, &sent, Failure::Unreachable, now);
             }
             Step::Noise { peer: number, bytes } => self.receive(peer(number), &bytes, Gate::Take),
             Step::Wait { millis, wakes } => {
@@ -211,7 +211,7 @@ impl World {
     fn settle(&mut self) {
         self.endpoint.check_invariants();
         while let Some(transmit) = self.endpoint.poll_transmit() {
-            self.sent.push((transmit.peer, transmit.datagram.to_vec()));
+            self.sent.push((*transmit.peer, transmit.datagram.to_vec()));
         }
         while let Some(event) = self.endpoint.poll_event() {
             match event {
@@ -222,6 +222,7 @@ impl World {
                 Event::EmptyAckSent { .. }
                 | Event::Repeated { .. }
                 | Event::Acknowledged { .. }
+                | Event::AcknowledgedAgain { .. }
                 | Event::Retransmitted { .. }
                 | Event::Exhausted { .. } => {}
             }
@@ -285,7 +286,7 @@ proptest! {
                     received += ask.len();
                     let gate = || Gate::TakeUnverified;
                     if let Received::Request { exchange: new, .. } =
-                        endpoint.handle_datagram(PEER, &ask, now, gate)
+                        endpoint.handle_datagram(&PEER, &ask, now, gate)
                     {
                         prop_assert!(exchange.replace(new).is_none(), "it is taken once");
                     }

@@ -23,6 +23,7 @@ fn told(hop: &mut Hop, of: ExchangeId) -> Vec<(&'static str, u32)> {
         | Event::Retransmitted { .. }
         | Event::Exhausted { .. }
         | Event::Failed { .. }
+        | Event::AcknowledgedAgain { .. }
         | Event::Alive { .. } => None,
     };
     hop.events().into_iter().filter_map(told).collect()
@@ -38,7 +39,7 @@ fn exhaustion_is_told_once_when_the_last_wait_is_over_and_listening_goes_on() {
     };
     let send = |hop: &mut Hop, confirmable| {
         let content = Content::bare(Code::GET);
-        let sent = hop.endpoint.send_request(PEER, confirmable, None, &content, schedule, hop.now);
+        let sent = hop.endpoint.send_request(&PEER, confirmable, None, &content, &schedule, hop.now);
         (sent.expect("Message IDs"), hop.sent().remove(0))
     };
     let (exchange, sent) = send(&mut hop, true);
@@ -71,7 +72,7 @@ fn exhaustion_is_not_told_after_an_acknowledgement_or_when_the_deadline_comes_fi
     };
     let exchange = hop
         .endpoint
-        .send_request(PEER, true, None, &Content::bare(Code::GET), schedule, hop.now)
+        .send_request(&PEER, true, None, &Content::bare(Code::GET), &schedule, hop.now)
         .expect("IDs");
     hop.wait(at(100_000));
     assert_eq!(told(&mut hop, exchange), [("wait", 2), ("failed", 2)]);
@@ -89,7 +90,7 @@ fn a_copy_that_no_longer_fits_exhausts_the_schedule() {
     };
     let exchange = hop
         .endpoint
-        .send_request(PEER, true, None, &Content::bare(Code::GET), schedule, hop.now)
+        .send_request(&PEER, true, None, &Content::bare(Code::GET), &schedule, hop.now)
         .expect("IDs");
     hop.sent();
     let copies = hop.wait(at(119_000));

@@ -13,7 +13,7 @@ fn ask(hop: &mut Hop, token: &[u8]) -> (ExchangeId, Vec<u8>) {
     let schedule = Schedule::new(&TransmissionParameters::default(), hop.now);
     let exchange = hop
         .endpoint
-        .send_request(PEER, true, Some(token), &Content::bare(Code::GET), schedule, hop.now)
+        .send_request(&PEER, true, Some(token), &Content::bare(Code::GET), &schedule, hop.now)
         .expect("Message IDs are free");
     hop.endpoint.check_invariants();
     (exchange, hop.sent().pop().expect("the first copy leaves at once"))
@@ -31,7 +31,7 @@ fn a_free_token_is_preserved_and_answered() {
     let mut hop = Hop::new();
     let (exchange, sent) = ask(&mut hop, b"abcd");
     assert_eq!(ids(&sent).1, b"abcd");
-    assert_eq!(hop.endpoint.trace(exchange).map(|trace| trace.token.as_bytes()), Some(&b"abcd"[..]));
+    assert_eq!(hop.endpoint.trace(exchange).map(|trace| trace.token), Some(&b"abcd"[..]));
     assert_eq!(hop.receive_from(OTHER, &bytes(NON, 1, b"abcd", &RESPONSE)), Got::Nothing);
     let answer = bytes(MessageType::Acknowledgement, ids(&sent).0, b"abcd", &RESPONSE);
     assert_eq!(hop.receive(&answer), Got::Response(exchange, AnswerKind::Piggybacked, Code::CONTENT));
@@ -89,17 +89,17 @@ fn what_was_sent_can_be_read_back() {
     let content = Content { code: Code::PUT, options: writer.finish(), payload: b"21.5" };
     let schedule = Schedule::new(&TransmissionParameters::default(), hop.now);
     let exchange =
-        hop.endpoint.send_request(PEER, true, None, &content, schedule, hop.now).expect("Message IDs");
+        hop.endpoint.send_request(&PEER, true, None, &content, &schedule, hop.now).expect("Message IDs");
     assert_eq!(hop.endpoint.sent_content(exchange), Some(content));
     hop.wait(at(20_000));
     assert_eq!(hop.endpoint.sent_content(exchange), Some(content));
     hop.endpoint.cancel(exchange);
     assert_eq!(hop.endpoint.sent_content(exchange), Some(content), "until the place is used again");
     hop.endpoint
-        .send_request(PEER, true, None, &Content::bare(Code::GET), schedule, hop.now)
+        .send_request(&PEER, true, None, &Content::bare(Code::GET), &schedule, hop.now)
         .expect("Message IDs");
     assert_eq!(hop.endpoint.sent_content(exchange), None);
-    let ping = hop.endpoint.send_ping(PEER, schedule, hop.now).expect("Message IDs");
+    let ping = hop.endpoint.send_ping(&PEER, &schedule, hop.now).expect("Message IDs");
     assert_eq!(hop.endpoint.sent_content(ping), None);
 }
 
@@ -183,6 +183,6 @@ fn who_asked_and_how_far_a_request_came_can_be_asked_for() {
     assert_eq!(hop.endpoint.requester(asked), None);
     let (exchange, sent) = ask(&mut hop, b"abcd");
     let trace = hop.endpoint.cancel(exchange).expect("under way");
-    assert_eq!((trace.peer, trace.message_id, trace.copies.len()), (PEER, ids(&sent).0, 1));
+    assert_eq!((*trace.peer, trace.message_id, trace.copies()), (PEER, ids(&sent).0, 1));
     assert!(hop.endpoint.cancel(exchange).is_none() && hop.endpoint.trace(exchange).is_none());
 }

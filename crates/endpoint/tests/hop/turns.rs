@@ -58,6 +58,7 @@ fn outcomes(events: Vec<Event>) -> Vec<(Result<(), Failure>, u32)> {
         | Event::Retransmitted { .. }
         | Event::Exhausted { .. }
         | Event::Failed { .. }
+        | Event::AcknowledgedAgain { .. }
         | Event::Alive { .. } => None,
     };
     events.into_iter().filter_map(outcome).collect()

@@ -1,6 +1,6 @@
 //! What a record keeps of the exchanges with origins.
 
-use coapway_endpoint::{AnswerKind, Copy, Local, Peer, SocketId, Trace};
+use coapway_endpoint::{AnswerKind, Copy, Course, Local, Peer, SocketId, Trace};
 use coapway_message::Token;
 use coapway_time::Instant;
 use smallvec::SmallVec;
@@ -60,25 +60,26 @@ impl Few {
 impl Plain {
     /// `None` for an exchange that went otherwise.
     #[inline(always)]
-    fn new(trace: &Trace, received: Instant) -> Option<Self> {
-        let &[Copy { sent, timeout }] = &trace.copies[..] else { return None };
+    fn new(course: &Course<'_>, received: Instant) -> Option<Self> {
+        let Copy { sent, timeout } = course.first;
         let is_plain = sent == received
-            && trace.acks == 1
-            && trace.answer == Some(AnswerKind::Piggybacked)
-            && trace.confirmable
-            && trace.peer.local.address.is_none();
+            && course.further.is_empty()
+            && course.acks == 1
+            && course.answer == Some(AnswerKind::Piggybacked)
+            && course.confirmable
+            && course.peer.local.address.is_none();
         if !is_plain {
             return None;
         }
         Some(Self {
-            origin: trace.peer.remote,
-            socket: trace.peer.local.socket,
-            message_id: trace.message_id,
-            token: Few::new(trace.token.as_bytes())?,
+            origin: course.peer.remote,
+            socket: course.peer.local.socket,
+            message_id: course.message_id,
+            token: Few::new(course.token)?,
             sent,
             timeout,
-            answered: trace.first_ack?,
-            bytes: trace.bytes,
+            answered: course.first_ack?,
+            bytes: course.bytes,
         })
     }
 
@@ -101,23 +102,23 @@ impl Plain {
 impl Exchanges {
     /// Adds one of a request that came at `received`.
     #[inline(always)]
-    pub(crate) fn add(&mut self, trace: &Trace, received: Instant) {
+    pub(crate) fn add(&mut self, course: &Course<'_>, received: Instant) {
         if matches!(self, Self::None)
-            && let Some(plain) = Plain::new(trace, received)
+            && let Some(plain) = Plain::new(course, received)
         {
             *self = Self::Plain(plain);
             return;
         }
-        self.add_any(trace);
+        self.add_any(course);
     }
 
     #[inline(never)]
-    fn add_any(&mut self, trace: &Trace) {
+    fn add_any(&mut self, course: &Course<'_>) {
         if !matches!(self, Self::Any(_)) {
             *self = Self::Any(self.traces().into_vec());
         }
         if let Self::Any(traces) = self {
-            traces.push(trace.clone());
+            traces.push(course.trace());
         }
     }
 

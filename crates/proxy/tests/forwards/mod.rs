@@ -58,6 +58,7 @@ impl Forwards {
             upstreams: vec![UpstreamParameters::default(); relay.upstreams.len()],
             relay,
             answer_within: None,
+            patience: coapway_proxy::Patience::Off,
             limits: Limits::default(),
         };
         Self {

@@ -80,6 +80,7 @@ pub(crate) fn settings(upstreams: &[(&str, u16)]) -> Parameters {
             ..coapway_relay::Parameters::default()
         },
         answer_within: None,
+        patience: coapway_proxy::Patience::Off,
         limits: Limits::default(),
     }
 }

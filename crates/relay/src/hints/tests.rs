@@ -15,6 +15,10 @@ fn hints() -> Hints {
     Hints::new(RandomState::with_seeds(1, 2, 3, 4), 3)
 }
 
+fn client(port: u16) -> SocketAddr {
+    ([127, 0, 0, 1], port).into()
+}
+
 fn at(seconds: f64) -> Instant {
     Instant::ZERO + Duration::from_secs_f64(seconds)
 }
@@ -23,7 +27,7 @@ fn at(seconds: f64) -> Instant {
 fn held_after(response: &OwnedContent, seconds: f64) -> Option<OwnedContent> {
     let mut hints = hints();
     hints.note(1, &response.as_content(), at(0.0));
-    hints.held(1, at(seconds), &mut vec![1, 2, 3]).map(Into::into)
+    hints.held(1, client(1), at(seconds), &mut vec![1, 2, 3]).map(Into::into)
 }
 
 //= https://www.rfc-editor.org/rfc/rfc8516#section-3
@@ -43,10 +47,10 @@ fn a_hint_answers_similar_requests_until_it_is_over() {
 #[test]
 fn only_the_same_key_is_held() {
     let mut hints = hints();
-    assert!(hints.is_empty() && hints.held(1, at(0.0), &mut Vec::new()).is_none());
+    assert!(hints.is_empty() && hints.held(1, client(1), at(0.0), &mut Vec::new()).is_none());
     hints.note(1, &content(Code::SERVICE_UNAVAILABLE, &[], b"").as_content(), at(0.0));
-    assert!(hints.held(2, at(0.0), &mut Vec::new()).is_none());
-    assert!(hints.held(1, at(0.0), &mut Vec::new()).is_some());
+    assert!(hints.held(2, client(1), at(0.0), &mut Vec::new()).is_none());
+    assert!(hints.held(1, client(1), at(0.0), &mut Vec::new()).is_some());
     assert_eq!(*hints.counters(), HintCounters { noted: 1, held: 1, forgotten: 0 });
 }
 
@@ -71,7 +75,7 @@ fn what_is_no_hint_is_neither_kept_nor_counted() {
         hints.note(1, &response.as_content(), at(0.0));
         assert!(hints.is_empty());
         assert_eq!(*hints.counters(), HintCounters::default());
-        assert!(hints.held(1, at(0.0), &mut Vec::new()).is_none());
+        assert!(hints.held(1, client(1), at(0.0), &mut Vec::new()).is_none());
     }
     let mut hints = hints();
     hints.note(1, &busy(&[]).as_content(), at(0.0));
@@ -114,7 +118,7 @@ fn a_newer_hint_takes_the_place_of_an_older_one() {
     let mut hints = hints();
     hints.note(1, &content(Code::SERVICE_UNAVAILABLE, &[(14, &[5])], b"").as_content(), at(0.0));
     hints.note(1, &content(Code::TOO_MANY_REQUESTS, &[(14, &[9])], b"").as_content(), at(1.0));
-    let held = hints.held(1, at(6.0), &mut Vec::new()).map(OwnedContent::from);
+    let held = hints.held(1, client(1), at(6.0), &mut Vec::new()).map(OwnedContent::from);
     assert_eq!(held, Some(content(Code::TOO_MANY_REQUESTS, &[(14, &[4])], b"")));
     assert_eq!((hints.len(), hints.order.len()), (1, 1));
 }
@@ -125,7 +129,8 @@ fn the_oldest_is_forgotten_when_there_are_too_many() {
     for key in 0..5 {
         hints.note(key, &content(Code::SERVICE_UNAVAILABLE, &[], b"").as_content(), at(0.0));
     }
-    let held: Vec<_> = (0..5).map(|key| hints.held(key, at(1.0), &mut Vec::new()).is_some()).collect();
+    let held: Vec<_> =
+        (0..5).map(|key| hints.held(key, client(1), at(1.0), &mut Vec::new()).is_some()).collect();
     assert_eq!(held, [false, false, true, true, true]);
     assert_eq!((hints.len(), hints.order.len(), hints.counters().forgotten), (3, 3, 2));
 }
@@ -137,7 +142,72 @@ fn hints_that_are_over_are_forgotten_without_being_counted() {
         let response = content(Code::SERVICE_UNAVAILABLE, &[(14, &[1])], b"");
         hints.note(second, &response.as_content(), at(second as f64));
     }
-    assert_eq!((hints.len(), hints.order.len(), hints.counters().forgotten), (1, 1, 0));
+    assert_eq!((hints.len(), hints.order.len(), hints.counters().forgotten), (2, 2, 0));
+}
+
+/// When each of 1000 clients may ask, in seconds. All of them come at 20 s, when the origin's time is over,
+/// and then when they are told; `lifted` says whether the first was answered well.
+fn returns(lifted: bool) -> Vec<u32> {
+    let mut hints = hints();
+    hints.note(1, &content(Code::TOO_MANY_REQUESTS, &[(14, &[20])], b"").as_content(), at(0.0));
+    let told = |hints: &mut Hints, port, second: u32| {
+        let mut scratch = Vec::new();
+        let answer = hints.held(1, client(port), at(second.into()), &mut scratch)?;
+        answer.options.uint(OptionNumber::MAX_AGE)
+    };
+    let mut times = Vec::new();
+    for port in 0..1000 {
+        let mut time = 20;
+        while let Some(wait) = told(&mut hints, port, time) {
+            assert!(wait > 0);
+            time += wait;
+        }
+        times.push(time);
+        if lifted {
+            hints.lift(1);
+        }
+    }
+    times
+}
+
+#[test]
+fn clients_that_were_told_one_time_do_not_reach_the_origin_at_once() {
+    let returns = returns(false);
+    let at_once = returns.iter().filter(|&&time| time == 20).count();
+    assert_eq!(at_once, 1, "a probe");
+    for second in 21..=30 {
+        let then = returns.iter().filter(|&&time| time == second).count();
+        assert!((60..140).contains(&then), "{then} at {second} s");
+    }
+}
+
+#[test]
+fn once_the_probe_fared_well_all_may_ask() {
+    assert!(returns(true).iter().all(|&time| time == 20));
+}
+
+#[test]
+fn a_probe_that_is_told_to_wait_begins_a_hint_anew() {
+    let mut hints = hints();
+    let busy = content(Code::SERVICE_UNAVAILABLE, &[(14, &[20])], b"");
+    hints.note(1, &busy.as_content(), at(0.0));
+    assert!(hints.held(1, client(1), at(20.0), &mut Vec::new()).is_none() && hints.has_probes());
+    hints.note(1, &busy.as_content(), at(20.5));
+    assert!(!hints.has_probes());
+    let held = hints.held(1, client(2), at(21.0), &mut Vec::new()).map(OwnedContent::from);
+    assert_eq!(held, Some(content(Code::SERVICE_UNAVAILABLE, &[(14, &[20])], b"")));
+    hints.lift(1);
+    assert!(hints.held(1, client(2), at(21.0), &mut Vec::new()).is_some(), "no probe was let through");
+}
+
+#[test]
+fn nobody_is_held_for_longer_than_the_longest_time() {
+    let mut hints = hints();
+    hints.note(1, &content(Code::SERVICE_UNAVAILABLE, &[(14, &[1, 24])], b"").as_content(), at(0.0));
+    assert!(hints.held(1, client(1), at(280.0), &mut Vec::new()).is_none(), "the probe");
+    let held = (2..100).filter(|&port| hints.held(1, client(port), at(280.0), &mut Vec::new()).is_some());
+    assert!(held.count() > 50);
+    assert!((2..100).all(|port| hints.held(1, client(port), at(300.0), &mut Vec::new()).is_none()));
 }
 
 #[test]

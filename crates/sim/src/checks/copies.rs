@@ -30,11 +30,13 @@ struct Message {
     lifetime: Duration,
     /// Whether its receiver acknowledged, rejected or answered it.
     settled: bool,
+    /// Whether its last wait grew less than the others, which the last one may alone.
+    is_last: bool,
 }
 
 impl Message {
     const fn new(bytes: Vec<u8>, lifetime: Duration) -> Self {
-        Self { bytes, copies: Vec::new(), lifetime, settled: false }
+        Self { bytes, copies: Vec::new(), lifetime, settled: false, is_last: false }
     }
 }
 
@@ -205,12 +207,21 @@ fn check_spacing(message: &Message, spacing: Spacing, now: Instant, bytes: &[u8]
 }
 
 /// Each wait is at least so many times the one before, jitter and lateness of that aside.
-fn check_back_off(message: &Message, spacing: Spacing, now: Instant, bytes: &[u8]) -> Result<(), String> {
+fn check_back_off(message: &mut Message, spacing: Spacing, now: Instant, bytes: &[u8]) -> Result<(), String> {
     // What repeats of a client draw has no schedule.
     let [.., before, last] = message.copies[..] else { return Ok(()) };
     let (wait, earlier) = (now.since(last), last.since(before));
-    let grown = earlier.mul_f64(spacing.growth);
-    if spacing.most != usize::MAX && wait.mul_f64(1.15) + Duration::from_millis(110) < grown {
+    let grown = |growth| wait.mul_f64(1.15) + Duration::from_millis(110) >= earlier.mul_f64(growth);
+    if spacing.most == usize::MAX {
+        return Ok(());
+    }
+    if message.is_last {
+        return Err(format!("a copy of {} after the last one", describe(bytes)));
+    }
+    if !grown(spacing.growth) {
+        message.is_last = spacing.stretched && grown(1.0);
+    }
+    if !grown(spacing.growth) && !message.is_last {
         let copy = message.copies.len() + 1;
         return Err(format!(
             "copy {copy} of {} after {wait:?}, the wait before was {earlier:?}",

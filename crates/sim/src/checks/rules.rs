@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use coapway_endpoint::{Estimator, Nstart};
-use coapway_proxy::{Parameters, TokenPolicy, UpstreamParameters};
+use coapway_proxy::{CopySchedule, Parameters, TokenPolicy, UpstreamParameters};
 
 /// A timer fires up to one tick of its wheel late.
 pub const TICK: Duration = Duration::from_micros(1_100);
@@ -72,6 +72,8 @@ pub struct Spacing {
     pub most: usize,
     /// Each wait is at least this many times the one before.
     pub growth: f64,
+    /// Whether the last one need only be no shorter.
+    pub stretched: bool,
 }
 
 impl Rules {
@@ -87,12 +89,15 @@ impl Rules {
             |of: fn(&UpstreamParameters) -> u32| upstreams.iter().map(of).max().unwrap_or_default() as usize;
         let growth = upstreams.iter().map(growth).fold(2.0, f64::min);
         let most_copies = 1 + most(|upstream| upstream.max_retransmit(true));
-        let upstream = Spacing { closest, span, most: most_copies, growth };
+        let stretched =
+            upstreams.iter().any(|upstream| upstream.retransmit.schedule == CopySchedule::Stretched);
+        let upstream = Spacing { closest, span, most: most_copies, growth, stretched };
         let guarded = Spacing {
             closest: closest.max(UpstreamParameters::NON_IDEMPOTENT_TIMEOUT),
             most: 1 + most(|upstream| upstream.max_retransmit_non_idempotent),
             span,
             growth,
+            stretched,
         };
         let named = parameters.relay.upstreams.iter().zip(upstreams);
         let deduplicating = named
@@ -111,6 +116,7 @@ impl Rules {
                 // Repeats of the client draw further copies.
                 most: usize::MAX,
                 growth: 2.0,
+                stretched: false,
             },
             upstream,
             guarded,

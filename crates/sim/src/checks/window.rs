@@ -34,7 +34,7 @@ impl UpstreamWindow {
         Self {
             nstart: rules.upstream_nstart,
             closest: rules.upstream.closest,
-            growth: rules.upstream.growth,
+            growth: if rules.upstream.stretched { 1.0 } else { rules.upstream.growth },
             one_window: rules.one_window,
             stalled_until: Instant::ZERO,
             open: BTreeMap::new(),

@@ -116,6 +116,7 @@ fn parameters(source_ports: u32) -> Parameters {
         upstreams: vec![usual; 2],
         relay,
         answer_within: None,
+        patience: coapway_proxy::Patience::Off,
         limits: Limits::default(),
     }
 }

@@ -144,6 +144,7 @@ fn parameters() -> Parameters {
         upstreams: vec![UpstreamParameters { max_wait: MAX_WAIT, ..UpstreamParameters::default() }],
         relay,
         answer_within: None,
+        patience: coapway_proxy::Patience::Off,
         limits: Limits::default(),
     }
 }

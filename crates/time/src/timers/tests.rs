@@ -58,6 +58,12 @@ fn reaches_as_far_as_instants_do() {
     }
 }
 
+#[test]
+fn a_timer_takes_as_few_bytes_as_it_can() {
+    assert_eq!(size_of::<Node<u32>>(), 24);
+    assert_eq!(size_of::<Option<TimerId>>(), 8);
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Insert(u64),

@@ -14,8 +14,8 @@ const CHUNK: usize = 1 << 15;
 pub(in crate::datagram) struct Extent {
     /// Counts chunks from the first there ever was.
     chunk: u32,
-    offset: u32,
-    length: u32,
+    offset: u16,
+    length: u16,
 }
 
 impl Extent {
@@ -41,17 +41,22 @@ pub(super) struct Replies {
 }
 
 impl Replies {
-    pub(super) fn push(&mut self, datagram: &[u8]) -> Extent {
-        let has_room = |chunk: &Chunk| chunk.bytes.capacity() - chunk.bytes.len() >= datagram.len();
+    /// `None` for what is longer than any datagram.
+    pub(super) fn push(&mut self, datagram: &[u8]) -> Option<Extent> {
+        let length = u16::try_from(datagram.len()).ok()?;
+        let has_room = |chunk: &Chunk| {
+            let room = chunk.bytes.capacity() - chunk.bytes.len();
+            room >= datagram.len() && chunk.bytes.len() <= CHUNK
+        };
         if !self.chunks.back().is_some_and(has_room) {
             self.begin_chunk(datagram.len());
         }
         let chunk = self.first.wrapping_add(self.chunks.len() as u32 - 1);
         let Chunk { bytes, needed } = self.chunks.back_mut().expect("begun above");
-        let offset = bytes.len() as u32;
+        let offset = bytes.len() as u16;
         bytes.extend_from_slice(datagram);
         *needed += 1;
-        Extent { chunk, offset, length: datagram.len() as u32 }
+        Some(Extent { chunk, offset, length })
     }
 
     fn begin_chunk(&mut self, least: usize) {
@@ -112,7 +117,7 @@ mod tests {
         for round in 0..20_000_u32 {
             let length = if round % 1000 == 0 { CHUNK + 1 } else { random.usize(4..300) };
             let datagram = vec![round as u8; length];
-            kept.push_back((replies.push(&datagram), datagram));
+            kept.push_back((replies.push(&datagram).expect("short"), datagram));
             let most = if round < 10_000 { 2000 } else { 100 };
             while kept.len() > most {
                 // Nearly in order.
@@ -130,5 +135,12 @@ mod tests {
             replies.release(extent);
         }
         assert!(replies.chunks.len() <= 1, "{}", replies.chunks.len());
+    }
+    #[test]
+    fn what_is_longer_than_any_datagram_is_not_stored() {
+        let mut replies = Replies::default();
+        assert_eq!(replies.push(&[0; 65_536]), None);
+        let extent = replies.push(&[7; 65_535]).expect("it fits");
+        assert_eq!((extent.len(), replies.get(extent)), (65_535, Some(&[7; 65_535][..])));
     }
 }

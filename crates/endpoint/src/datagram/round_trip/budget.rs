@@ -6,7 +6,7 @@
 //!          x(k) with probability 1 − k/(w + 1), which is ε or less while k is not cut. With fewer,
 //!          RFC 6298 over those there are; `initial` without any. The first wait is drawn up to 1.25
 //!          times as long.
-//! Bounds:  `floor` and 60 s.
+//! Bounds:  `floor` and 240 s.
 //! Ageing:  with its samples. A back-off is carried until an exact sample.
 //! Fails:   fed by clean exchanges only, what is slower than the timeout is never seen, and more copies
 //!          than the share leave needlessly: two to three times as many. On a path whose times scatter
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(millis(0.05, (1..=100).rev().collect()), 96);
         assert_eq!(millis(0.2, (1..=100).rev().collect()), 81);
         assert_eq!(millis(0.2, (1..=100).collect()), 100);
-        assert_eq!(fed(0.05, [70_000; 8]).timeout, Duration::from_secs(60));
+        assert_eq!(fed(0.05, [300_000; 8]).timeout, Duration::from_secs(240));
     }
 
     #[test]

@@ -13,8 +13,8 @@ use super::peakhopper::PeakHopper;
 use super::pto::Pto;
 use super::rfc6298::Rfc6298;
 use super::samples::Samples;
-use super::{Timing, bounded, budget, p95};
-use crate::parameters::{Estimator, RtoParameters};
+use super::{Timing, bounded, budget};
+use crate::parameters::{Carry, Estimator, RtoParameters};
 
 /// What an estimate knows beside the samples.
 #[derive(Clone, Debug)]
@@ -67,10 +67,15 @@ impl Estimate {
         }
     }
 
-    /// Whether a timeout that ran out counts for the exchanges to come (RFC 6298 §5.5 to §5.7). CoCoA
-    /// backs off within an exchange only.
-    pub(super) const fn carries(&self) -> bool {
-        !matches!(self, Self::Cocoa(_))
+    /// What is carried where nothing else is asked for (RFC 6298 §5.5 to §5.7). CoCoA backs off within an
+    /// exchange only, whatever is asked for.
+    pub(super) const fn carry(&self, wanted: Carry) -> Carry {
+        match (self, wanted) {
+            (Self::Cocoa(_), _) => Carry::Never,
+            (Self::Fixed | Self::P95, Carry::Auto) => Carry::RanOut,
+            (_, Carry::Auto) => Carry::InForce,
+            (_, wanted) => wanted,
+        }
     }
 
     /// Whether an Acknowledgement of whichever copy ends a back-off (RFC 9002 §6.2.1).
@@ -138,20 +143,6 @@ impl Estimate {
         }
     }
 
-    /// After how long without use the estimate ages; `None` for those that age with their samples.
-    pub(super) fn rest(&self) -> Option<Duration> {
-        match self {
-            Self::Cocoa(estimate) => Some(estimate.rest()),
-            Self::Fixed
-            | Self::P95
-            | Self::Budget
-            | Self::Rfc6298(_)
-            | Self::Linux(_)
-            | Self::PeakHopper(_)
-            | Self::Pto(_) => None,
-        }
-    }
-
     /// Nobody has asked since `asked`. Says whether the estimate is another one.
     pub(super) fn age(&mut self, asked: Instant, now: Instant) -> bool {
         match self {
@@ -166,11 +157,11 @@ impl Estimate {
         }
     }
 
-    /// The first timeout of an exchange, without a back-off that is carried.
+    /// The first timeout of an exchange, without a back-off that is carried. That of `p95`, which is asked
+    /// most, is taken from [`p95`](super::p95) itself.
     pub(super) fn timing(&self, samples: &Samples, parameters: &RtoParameters, initial: Duration) -> Timing {
         let learned = match self {
-            Self::P95 => p95::timeout(samples, parameters),
-            Self::Fixed => None,
+            Self::Fixed | Self::P95 => None,
             Self::Budget => return budget::timing(samples, parameters, initial),
             Self::Cocoa(estimate) => return estimate.timing(parameters, initial),
             Self::Rfc6298(estimate) => estimate.timeout().map(|timeout| bounded(timeout, parameters)),
@@ -179,11 +170,5 @@ impl Estimate {
             Self::Pto(estimate) => estimate.timeout().map(|timeout| bounded(timeout, parameters)),
         };
         Timing::doubling(learned.unwrap_or(initial))
-    }
-
-    /// Whether the samples ask for more than `cap`, which is for `p95` only.
-    pub(super) fn exceeds_cap(&self, samples: &Samples, parameters: &RtoParameters) -> bool {
-        matches!(self, Self::P95)
-            && samples.quantile(parameters.quantile).is_some_and(|quantile| quantile > parameters.cap)
     }
 }

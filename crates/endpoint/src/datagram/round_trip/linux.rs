@@ -15,7 +15,7 @@ const SMALLEST_DEVIATION: f64 = 50e6;
 ///          SRTT += (R − SRTT)/8; mdev = ¾ mdev + ¼ |R − SRTT|, but 31/32 and 1/32 when R is below
 ///          SRTT − mdev; mdev_max = max(50 ms, mdev); RTTVAR = max(RTTVAR, mdev_max), and where it is
 ///          larger, ¾ RTTVAR + ¼ mdev_max; SRTT + 4 RTTVAR.
-/// Bounds:  `floor` and 60 s; by its smallest deviation never below SRTT + 200 ms.
+/// Bounds:  `floor` and 240 s; by its smallest deviation never below SRTT + 200 ms.
 /// Ageing:  forgotten with the last sample. A back-off is carried until an exact sample.
 /// Fails:   as `rfc6298`; on paths of a few milliseconds 200 ms are long.
 #[derive(Clone, Copy, Debug, Default)]

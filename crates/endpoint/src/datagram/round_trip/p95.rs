@@ -12,15 +12,21 @@ use std::time::Duration;
 use super::samples::Samples;
 use crate::parameters::{RtoParameters, scaled};
 
-pub(super) fn timeout(samples: &Samples, parameters: &RtoParameters) -> Option<Duration> {
-    let RtoParameters { quantile, factor, cap, floor, .. } = *parameters;
-    let quantile = samples.quantile(quantile)?;
+/// With the rank of the quantile, which changes seldom.
+pub(super) fn timeout(samples: &Samples, rank: usize, parameters: &RtoParameters) -> Option<Duration> {
+    let RtoParameters { factor, cap, floor, .. } = *parameters;
+    let quantile = samples.ranked(rank)?;
     let wanted = scaled(quantile, factor);
     Some(if wanted <= cap {
         wanted.max(floor)
     } else {
         wanted.min(cap.max(scaled(quantile, 1.1))).max(floor)
     })
+}
+
+/// Whether the samples ask for more than the cap.
+pub(super) fn exceeds_cap(samples: &Samples, parameters: &RtoParameters) -> bool {
+    samples.quantile(parameters.quantile).is_some_and(|quantile| quantile > parameters.cap)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ const DECAY: f64 = 23.0 / 24.0;
 /// State:   the sample before, the margin B, the timeout.
 /// Formula: first R: 1.75 R. Then δ = |R − R′|/R′, B = min(max(2 δ, D·B), 1),
 ///          max(D·RTO, (1 + B)·max(R, R′), max(R, R′) + 2 G), with D = 1 − 1/24.
-/// Bounds:  `floor` and 60 s.
+/// Bounds:  `floor` and 240 s.
 /// Ageing:  forgotten with the last sample; 1/24 with each. A back-off is carried until an exact
 ///          sample.
 /// Fails:   one peak keeps it high for some 24 samples, so that a loss is seen late; between two equal

@@ -15,7 +15,7 @@ const PERSISTENT: u32 = 3;
 /// Formula: smoothed_rtt + max(4 rttvar, 1 ms), rttvar first. QUIC takes the delay of an Acknowledgement
 ///          out of its samples and adds the largest one here; CoAP does not tell it, so that it stays in
 ///          the samples and nothing is added.
-/// Bounds:  `floor` and 60 s.
+/// Bounds:  `floor` and 240 s.
 /// Ageing:  forgotten with the last sample, and when an exchange that lasted three timeouts or more was
 ///          in vain and nothing else was acknowledged meanwhile. Any Acknowledgement ends a back-off,
 ///          that of a copy included: a timeout is a probe and no verdict.

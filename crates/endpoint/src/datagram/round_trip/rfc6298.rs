@@ -12,7 +12,7 @@ pub(super) const GRANULARITY: f64 = 1e6;
 /// State:   SRTT, RTTVAR.
 /// Formula: first R: SRTT = R, RTTVAR = R/2. Then RTTVAR = ¾ RTTVAR + ¼ |SRTT − R|,
 ///          SRTT = ⅞ SRTT + ⅛ R; SRTT + max(G, 4 RTTVAR).
-/// Bounds:  `floor` and 60 s, instead of TCP's 1 s and none.
+/// Bounds:  `floor` and 240 s, instead of TCP's 1 s and none.
 /// Ageing:  forgotten with the last sample. A back-off is carried until an exact sample (Karn).
 /// Fails:   under random loss exact samples are rare, and innocent exchanges wait backed off; a steady
 ///          path with rare slow answers is sent twice, since the deviation forgets them.

@@ -61,11 +61,7 @@ impl Samples {
 
     /// The quantile by nearest rank: the smallest sample that at least this share does not exceed.
     pub(super) fn quantile(&self, share: f64) -> Option<Duration> {
-        let exact = share * self.sorted.len() as f64 - 1e-9;
-        // `ceil` is a call on processors that are older than some.
-        let below = exact as usize;
-        let rank = below + usize::from((below as f64) < exact);
-        self.sorted.get(rank.max(1) - 1).copied().map(duration)
+        self.ranked(nearest_rank(self.len(), share))
     }
 
     /// The one that so many, it included, are not above; 1 for the smallest.
@@ -108,6 +104,14 @@ impl Samples {
     pub(super) const fn ever(&self) -> u64 {
         self.ever
     }
+}
+
+/// Which of `count` samples is the quantile.
+pub(super) fn nearest_rank(count: usize, share: f64) -> usize {
+    let exact = share * count as f64 - 1e-9;
+    // `ceil` is a call on processors that are older than some.
+    let below = exact as usize;
+    (below + usize::from((below as f64) < exact)).max(1)
 }
 
 fn duration(sample: u32) -> Duration {

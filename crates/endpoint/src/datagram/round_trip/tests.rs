@@ -1,7 +1,7 @@
 //! What is shared by all estimates, and the two that are asked most.
 
 use super::*;
-use crate::parameters::Estimator;
+use crate::parameters::{Carry, Estimator};
 
 pub(super) const WAIT: Duration = Duration::from_secs(93);
 
@@ -110,7 +110,7 @@ fn only_a_wait_like_the_one_in_force_is_doubled() {
     }
     let mut longest = RoundTrip::new(RtoParameters::default(), Duration::from_secs(50));
     longest.timed_out(Duration::from_secs(50));
-    assert_eq!(longest.timeout(10 * WAIT, 0, Instant::ZERO).timeout, LONGEST);
+    assert_eq!(longest.timeout(10 * WAIT, 0, Instant::ZERO).timeout, LONGEST_HELD);
 }
 
 #[test]
@@ -234,15 +234,37 @@ fn each_origin_has_the_timeout_of_its_own_path() {
 #[test]
 fn a_back_off_is_carried_by_all_but_cocoa_and_only_if_wanted() {
     for estimator in Estimator::ALL {
-        for carry in [true, false] {
+        for carry in [Carry::Auto, Carry::InForce, Carry::RanOut, Carry::Never] {
             let parameters = RtoParameters { carry, ..parameters(estimator) };
             let mut round_trip = RoundTrip::new(parameters, Duration::from_secs(2));
             round_trip.timed_out(Duration::from_secs(2));
             let is_cocoa = matches!(estimator, Estimator::Cocoa | Estimator::CocoaStrong);
-            let expected = if carry && !is_cocoa { 4 } else { 2 };
-            assert_eq!(round_trip.in_force(WAIT), Duration::from_secs(expected), "{estimator:?}, {carry}");
+            let expected = if carry == Carry::Never || is_cocoa { 2 } else { 4 };
+            assert_eq!(round_trip.in_force(WAIT), Duration::from_secs(expected), "{estimator:?}, {carry:?}");
         }
     }
+}
+
+#[test]
+fn what_chance_added_to_a_wait_is_not_carried() {
+    let held = |estimator, used: &[u64]| {
+        let mut round_trip = RoundTrip::new(parameters(estimator), Duration::from_secs(2));
+        used.iter().for_each(|&millis| round_trip.timed_out(Duration::from_millis(millis)));
+        round_trip.in_force(Duration::MAX).as_millis()
+    };
+    for estimator in [Estimator::Budget, Estimator::Rfc6298, Estimator::Linux, Estimator::Pto] {
+        assert_eq!(held(estimator, &[3000]), 4000, "{estimator:?}");
+        assert_eq!(held(estimator, &[3000, 3000, 2100]), 4000, "in parallel");
+        assert_eq!(held(estimator, &[3000, 6000, 12_000]), 16_000, "one after the other");
+        assert_eq!(held(estimator, &[1999]), 2000, "a shorter one says nothing");
+        assert_eq!(held(estimator, &[4001]), 2000, "one of another time neither");
+        assert_eq!(held(estimator, &[1, 2, 4, 8, 16, 32, 64, 128].map(|n| n * 2000)), 240_000, "the longest");
+    }
+    assert_eq!(held(Estimator::P95, &[3000]), 6000, "unless that is asked for, or always was so");
+    let parameters = RtoParameters { carry: Carry::InForce, ..parameters(Estimator::P95) };
+    let mut round_trip = RoundTrip::new(parameters, Duration::from_secs(2));
+    round_trip.timed_out(Duration::from_secs(3));
+    assert_eq!(round_trip.in_force(WAIT), Duration::from_secs(4));
 }
 
 #[test]
@@ -259,7 +281,8 @@ fn an_estimator_that_is_changed_to_learns_from_the_samples_there_are() {
         from_the_start.timed_out(Duration::from_secs(2));
         let base = |round_trip: &RoundTrip| round_trip.base.timeout;
         assert_eq!(base(&changed), base(&from_the_start), "{estimator:?}");
-        assert_eq!(changed.held.is_some(), changed.carries(), "{estimator:?}");
+        let carries = changed.estimate.carry(Carry::Auto) != Carry::Never;
+        assert_eq!(changed.held.is_some(), carries, "{estimator:?}");
     }
 }
 
@@ -295,7 +318,7 @@ fn no_estimate_leaves_its_bounds() {
             }
             let timing = round_trip.timeout(WAIT, random.u32(0..9), now);
             assert!(timing.timeout >= RtoParameters::default().floor, "{estimator:?}: {timing:?}");
-            let highest = if estimator == Estimator::P95 { Duration::from_secs(4800) } else { WAIT };
+            let highest = if estimator == Estimator::P95 { Duration::from_secs(4800) } else { LONGEST };
             assert!(timing.timeout <= highest, "{estimator:?}: {timing:?}");
         }
     }

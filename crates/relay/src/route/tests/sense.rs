@@ -86,7 +86,7 @@ proptest! {
             let _ = crate::forward::with_request_tag(&content, b"tag", &mut Vec::new());
             let mut hints = crate::Hints::new(ahash::RandomState::with_seeds(1, 2, 3, 4), 1);
             hints.note(0, &content, coapway_time::Instant::ZERO);
-            let _ = hints.held(0, coapway_time::Instant::ZERO, &mut Vec::new());
+            let _ = hints.held(0, ([127, 0, 0, 1], 1).into(), coapway_time::Instant::ZERO, &mut Vec::new());
         }
     }
 

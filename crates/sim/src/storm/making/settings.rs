@@ -19,6 +19,7 @@ pub(super) fn parameters(random: &mut fastrand::Rng) -> Parameters {
         upstreams: vec![usual, UpstreamParameters { deduplicates: true, ..usual }, usual],
         relay: relay(random),
         answer_within: one_in(random, 4).then(|| Duration::from_secs(random.u64(1..20))),
+        patience: coapway_proxy::Patience::Off,
         limits: Limits::default(),
     }
 }

@@ -1,0 +1,281 @@
+//! One message of ours under way, in as few bytes as it takes: there may be many that are
+//! acknowledged and wait for their response.
+
+use std::time::Duration;
+
+use coapway_message::ExchangeId;
+use coapway_time::{Instant, TimerId};
+
+use super::duplicates::EntryId;
+use super::peers::PeerNumber;
+use super::pending::ShortToken;
+use super::retransmission::Schedule;
+use super::slots::{Slot, Use};
+use crate::trace::{AnswerKind, Copy};
+
+/// A place keeps this much of its buffer for the next message.
+const KEPT_BUFFER: usize = 256;
+
+/// What a message of ours is. All but one are Confirmable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A request.
+    #[default]
+    Request,
+    /// A Non-confirmable request.
+    NonConfirmable,
+    /// A separate response.
+    Response,
+    /// An Empty Confirmable message.
+    Ping,
+}
+
+/// The request that a separate response answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Answered {
+    pub(super) request: ExchangeId,
+    pub(super) entry: EntryId,
+    /// Whether the address it came from is believed.
+    pub(super) verified: bool,
+}
+
+/// What is to be thought of when a message ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Bond {
+    #[default]
+    None,
+    /// It counts against the window towards its peer.
+    InTurn,
+    /// Its token is one of the caller's.
+    Preserved,
+}
+
+/// A message of ours under way.
+#[derive(Debug, Default)]
+pub(super) struct Message {
+    pub(super) deadline: Instant,
+    /// When the first copy left.
+    pub(super) sent: Instant,
+    /// How long its Acknowledgement was waited for, in µs.
+    pub(super) timeout: u64,
+    /// [`Instant::FAR_FUTURE`] until there is one.
+    first_ack: Instant,
+    buffer: Box<[u8]>,
+    pub(super) token: ShortToken,
+    pub(super) kind: Kind,
+    pub(super) answer: Option<AnswerKind>,
+    pub(super) bond: Bond,
+    pub(super) timer: Option<TimerId>,
+    pub(super) peer: PeerNumber,
+    place: Use,
+    /// Of the buffer.
+    length: u32,
+    /// Where its active part is, while it has one.
+    pub(super) active: Option<ActiveNumber>,
+    pub(super) message_id: u16,
+    pub(super) acks: u16,
+}
+
+impl Slot for Message {
+    #[inline]
+    fn place(&self) -> Use {
+        self.place
+    }
+
+    #[inline]
+    fn place_mut(&mut self) -> &mut Use {
+        &mut self.place
+    }
+}
+
+impl Message {
+    /// Another message begins in this place. Its times, token and bytes are still to be said.
+    #[inline]
+    pub(super) fn begin(&mut self, kind: Kind, peer: PeerNumber, message_id: u16) {
+        (self.kind, self.peer, self.message_id) = (kind, peer, message_id);
+        self.bond = if kind == Kind::Response { Bond::InTurn } else { Bond::None };
+        (self.first_ack, self.acks, self.answer) = (Instant::FAR_FUTURE, 0, None);
+        (self.timer, self.active) = (None, None);
+    }
+
+    #[inline]
+    pub(super) fn is_request(&self) -> bool {
+        matches!(self.kind, Kind::Request | Kind::NonConfirmable)
+    }
+
+    #[inline]
+    pub(super) fn is_confirmable(&self) -> bool {
+        self.kind != Kind::NonConfirmable
+    }
+
+    /// Its bytes.
+    #[inline]
+    pub(super) fn datagram(&self) -> &[u8] {
+        self.buffer.get(..self.length as usize).unwrap_or_default()
+    }
+
+    /// Keeps its bytes, in the buffer of the message before where it is large enough and no waste.
+    #[inline]
+    pub(super) fn keep(&mut self, datagram: &[u8]) {
+        let length = datagram.len();
+        if self.buffer.len() < length || self.buffer.len() > KEPT_BUFFER.max(length + 16) {
+            self.buffer = buffer_for(length);
+        }
+        if let Some(place) = self.buffer.get_mut(..length) {
+            place.copy_from_slice(datagram);
+            self.length = length as u32;
+        }
+    }
+
+    #[inline]
+    pub(super) fn first_ack(&self) -> Option<Instant> {
+        (self.first_ack != Instant::FAR_FUTURE).then_some(self.first_ack)
+    }
+
+    #[inline]
+    pub(super) fn is_acknowledged(&self) -> bool {
+        self.first_ack != Instant::FAR_FUTURE
+    }
+
+    /// An Acknowledgement came; of the first one the time counts.
+    #[inline]
+    pub(super) fn acknowledged(&mut self, now: Instant) {
+        self.first_ack = self.first_ack.min(now);
+        self.acks = self.acks.saturating_add(1);
+    }
+
+    /// The first copy.
+    #[inline]
+    pub(super) const fn first_copy(&self) -> Copy {
+        Copy { sent: self.sent, timeout: Duration::from_micros(self.timeout) }
+    }
+}
+
+/// As many bytes as the allocator takes for so many anyway.
+fn buffer_for(length: usize) -> Box<[u8]> {
+    vec![0; (length + 8).next_multiple_of(16).max(32) - 8].into_boxed_slice()
+}
+
+/// Names an active part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ActiveNumber(std::num::NonZeroU32);
+
+/// What a message needs only until it is acknowledged, or because more than one copy left.
+#[derive(Debug)]
+pub(super) struct Active {
+    pub(super) schedule: Schedule,
+    /// As it was drawn.
+    pub(super) first_wait: Duration,
+    /// The copies after the first.
+    pub(super) further: Vec<Copy>,
+    /// Of a separate response.
+    pub(super) answered: Option<Answered>,
+}
+
+impl Active {
+    /// Whether a further copy of the message may leave at `now`: not sooner than the shortest timeout
+    /// after the last, not outside the span (RFC 7252 §4.2).
+    pub(super) fn may_leave_at(&self, message: &Message, now: Instant) -> bool {
+        let last = self.further.last().map_or(message.sent, |copy| copy.sent);
+        now < self.schedule.deadline
+            && now <= self.schedule.last_copy_before
+            && last + self.schedule.timeout <= now
+            && now <= message.sent + self.schedule.latest_offset()
+    }
+}
+
+/// The active parts of messages; a place keeps what was in it until it is used again.
+#[derive(Debug, Default)]
+pub(super) struct ActiveParts {
+    places: Vec<Active>,
+    free: Vec<ActiveNumber>,
+}
+
+impl ActiveParts {
+    #[inline]
+    pub(super) fn begin(&mut self, schedule: &Schedule, answered: Option<Answered>) -> ActiveNumber {
+        let Some(number) = self.free.pop() else { return self.add(schedule, answered) };
+        if let Some(place) = self.get_mut(number) {
+            place.schedule = *schedule;
+            place.further.clear();
+            place.answered = answered;
+        }
+        number
+    }
+
+    fn add(&mut self, schedule: &Schedule, answered: Option<Answered>) -> ActiveNumber {
+        let (schedule, first_wait) = (*schedule, Duration::ZERO);
+        self.places.push(Active { schedule, first_wait, further: Vec::new(), answered });
+        let number = u32::try_from(self.places.len()).ok().and_then(std::num::NonZeroU32::new);
+        ActiveNumber(number.expect("from 1 on, and fewer than 2^32 fit into memory"))
+    }
+
+    #[inline]
+    pub(super) fn get(&self, number: ActiveNumber) -> Option<&Active> {
+        self.places.get(number.0.get() as usize - 1)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, number: ActiveNumber) -> Option<&mut Active> {
+        self.places.get_mut(number.0.get() as usize - 1)
+    }
+
+    #[inline]
+    pub(super) fn end(&mut self, number: ActiveNumber) {
+        self.free.push(number);
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_takes_88_bytes() {
+        assert_eq!(size_of::<Message>(), 88);
+    }
+
+    #[test]
+    fn a_buffer_is_used_again_and_wastes_little() {
+        let mut message = Message::default();
+        for (length, capacity) in
+            [(0, 0), (1, 24), (24, 24), (25, 40), (41, 56), (30, 56), (2000, 2008), (1995, 2008), (3, 24)]
+        {
+            let bytes = vec![length as u8; length];
+            message.keep(&bytes);
+            assert_eq!((message.datagram(), message.buffer.len()), (&bytes[..], capacity));
+        }
+        message.keep(&[1; 240]);
+        message.keep(&[1; 3]);
+        assert_eq!(message.buffer.len(), 248, "as much as most need");
+    }
+
+    #[test]
+    fn the_first_acknowledgement_counts() {
+        let mut message = Message::default();
+        message.begin(Kind::Request, PeerNumber::default(), 7);
+        assert_eq!((message.first_ack(), message.is_acknowledged()), (None, false));
+        message.acknowledged(Instant::from_micros(5));
+        message.acknowledged(Instant::from_micros(7));
+        assert_eq!((message.first_ack(), message.is_acknowledged()), (Some(Instant::from_micros(5)), true));
+        assert_eq!(message.acks, 2);
+    }
+
+    #[test]
+    fn active_parts_are_used_again() {
+        let schedule = Schedule::new(&Default::default(), Instant::ZERO);
+        let mut parts = ActiveParts::default();
+        let [first, second] = [(); 2].map(|()| parts.begin(&schedule, None));
+        let copy = Copy { sent: Instant::ZERO, timeout: Duration::from_secs(1) };
+        parts.get_mut(first).expect("active").further.push(copy);
+        parts.end(first);
+        assert_eq!((parts.len(), &parts.get(first).expect("kept").further[..]), (1, &[copy][..]));
+        assert_eq!(parts.begin(&schedule, None), first);
+        assert!(parts.get(first).expect("active").further.is_empty() && first != second);
+        assert_eq!(size_of::<Option<ActiveNumber>>(), 4);
+    }
+}

@@ -1,0 +1,114 @@
+//! Policies under random loss, against what is known of them: 100 ms (σ 0.5), one exchange after the other.
+
+use coapway_model::loss::{Delay, Lossy, Row, row, row_over};
+use coapway_model::{Policy, Telling};
+
+const EXCHANGES: u64 = 25_000;
+const SEEDS: u64 = 4;
+
+/// The mean over seeds of what a row says.
+fn mean(policy: Policy, loss: f64, of: fn(&Row) -> f64) -> f64 {
+    (0..SEEDS).map(|seed| of(&row(policy, loss, seed, EXCHANGES))).sum::<f64>() / SEEDS as f64
+}
+
+fn policy(name: &str) -> Policy {
+    let mut all = Policy::all().into_iter();
+    all.find(|policy| policy.name == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+/// By policy: mean and copies at 5 %, mean and copies at 15 %.
+const KNOWN: [(&str, [f64; 4]); 14] = [
+    ("rfc7252", [0.416, 1.108, 1.46, 1.381]),
+    ("rfc6298", [0.163, 1.116, 0.633, 1.389]),
+    ("rfc6298 + ping", [0.156, 1.117, 0.349, 1.394]),
+    ("rfc6298 + fresh MID", [0.157, 1.117, 0.315, 1.391]),
+    ("fasor, capped", [0.156, 1.118, 0.341, 1.389]),
+    ("cocoa", [0.167, 1.117, 0.599, 1.389]),
+    ("cocoa_strong", [0.161, 1.117, 0.394, 1.389]),
+    ("peakhopper", [0.173, 1.112, 0.377, 1.389]),
+    ("p95 without carry", [0.199, 1.108, 0.497, 1.381]),
+    ("budget 0.05 ran out", [0.146, 1.145, 0.602, 1.411]),
+    ("budget 0.05 + ping", [0.141, 1.154, 0.270, 1.413]),
+    ("budget 0.05 + duplicates + ping", [0.145, 1.137, 0.286, 1.408]),
+    ("budget 0.05 + fresh MID", [0.143, 1.138, 0.252, 1.409]),
+    ("budget 0.10 + fresh MID", [0.139, 1.153, 0.236, 1.422]),
+];
+
+#[test]
+fn means_are_within_ten_percent_and_copies_within_two() {
+    for (name, expected) in KNOWN {
+        let policy = policy(name);
+        for (loss, [time, copies]) in [(0.05, [expected[0], expected[1]]), (0.15, [expected[2], expected[3]])]
+        {
+            let seen = mean(policy, loss, |row| row.mean.as_secs_f64());
+            assert!((seen / time - 1.0).abs() < 0.10, "{name} at {loss}: {seen:.3}, expected {time}");
+            let seen = mean(policy, loss, |row| row.copies);
+            assert!((seen / copies - 1.0).abs() < 0.02, "{name} at {loss}: {seen:.3} copies, {copies}");
+        }
+    }
+}
+
+#[test]
+fn a_back_off_that_is_carried_until_a_clean_sample_costs_twice_the_time_of_a_fresh_message_id() {
+    let carried = mean(policy("rfc6298"), 0.15, |row| row.mean.as_secs_f64());
+    assert!((0.63..=0.71).contains(&carried), "{carried}");
+    let fresh = mean(policy("rfc6298 + fresh MID"), 0.15, |row| row.mean.as_secs_f64());
+    assert!(carried / fresh > 1.8, "{carried} and {fresh}");
+}
+
+#[test]
+fn chance_in_what_is_carried_adds_up() {
+    // What is doubled is the timeout in force, or the wait with the jitter that it had.
+    for (in_force, ran_out) in [("budget 0.05", "budget 0.05 ran out"), ("p95 in force", "p95")] {
+        let time = |name| mean(policy(name), 0.15, |row: &Row| row.mean.as_secs_f64());
+        let (in_force, ran_out) = (time(in_force), time(ran_out));
+        assert!(in_force < 0.9 * ran_out, "{in_force} and {ran_out}");
+    }
+}
+
+#[test]
+fn one_ping_for_each_ambiguous_exchange() {
+    for (name, loss, pings) in [("rfc6298 + ping", 0.05, 0.11), ("rfc6298 + ping", 0.15, 0.29)] {
+        let seen = mean(policy(name), loss, |row| row.pings);
+        assert!((seen - pings).abs() < 0.02, "{name} at {loss}: {seen}");
+    }
+}
+
+/// Needless copies where every copy meets a delay of its own and nothing is lost.
+fn needless(telling: Telling, spurious: f64, delay: Delay) -> f64 {
+    let policy = Policy::budget("budget", spurious, telling);
+    row_over(policy, Lossy { loss: 0.0, delay, seed: 3 }, EXCHANGES).spurious
+}
+
+#[test]
+fn a_budget_of_needless_copies_is_kept_where_slow_first_copies_are_seen() {
+    let sigma = |share: f64| (share * (1.0 - share) / EXCHANGES as f64).sqrt();
+    for delay in [Delay::WIFI, Delay::NB_IOT, Delay::NB_IOT_SHARED] {
+        for spurious in [0.02, 0.05, 0.1] {
+            for telling in [Telling::FRESH, Telling::ALL] {
+                let seen = needless(telling, spurious, delay);
+                assert!(seen <= spurious + 3.0 * sigma(spurious), "{telling:?}, {delay:?}: {seen}");
+            }
+        }
+    }
+    let clean = needless(Telling::CLEAN, 0.05, Delay::NB_IOT);
+    assert!((0.10..0.13).contains(&clean), "clean exchanges only see what is fast: {clean}");
+}
+
+#[test]
+fn a_path_of_much_scatter_favours_the_fixed_timer() {
+    let seen = |policy, delay| {
+        let row = row_over(policy, Lossy { loss: 0.05, delay, seed: 3 }, EXCHANGES);
+        (row.mean.as_secs_f64(), row.copies)
+    };
+    for (policy, time, copies) in [
+        (Policy::rfc7252(), 2.25, 1.39),
+        (policy("rfc6298 + fresh MID"), 3.24, 1.134),
+        (policy("budget 0.05 + fresh MID"), 2.82, 1.159),
+        (policy("budget 0.05 + duplicates + ping"), 2.98, 1.146),
+    ] {
+        let (mean, sent) = seen(policy, Delay::NB_IOT);
+        assert!((mean / time - 1.0).abs() < 0.10, "{}: {mean}, expected {time}", policy.name);
+        assert!((sent / copies - 1.0).abs() < 0.03, "{}: {sent} copies, expected {copies}", policy.name);
+    }
+}

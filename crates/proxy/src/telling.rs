@@ -1,0 +1,174 @@
+//! What Acknowledgements after a second copy still tell of the path, and a ping where they tell nothing.
+//!
+//! A timeout that ran out is held doubled for the exchanges to come until there is an exact sample, and on
+//! a lossy path the next exact sample may be far. So what can be told apart is, and where nothing is told
+//! and the back-off is still held when the next request leaves, one CoAP ping (RFC 7252 §4.3) beside it asks
+//! for the round trip: 4 bytes each way. An origin that is asked nothing more is not woken for it. The ping
+//! takes a place in the window and keeps to PROBING_RATE; an origin that leaves two unanswered is not pinged
+//! for a day: some know no ping.
+
+use std::time::Duration;
+
+use coapway_endpoint::{Peer, Schedule, TransmissionParameters};
+use coapway_message::ExchangeId;
+use coapway_time::Instant;
+use smallvec::SmallVec;
+
+use crate::apart::{Key, by_causality};
+use crate::parameters::Probe;
+use crate::upstreams::{Deadline, Upstreams};
+
+/// So many pings in a row without an answer …
+const MOST_MISSED: u32 = 2;
+/// … and there is none for so long.
+const PAUSE: Duration = Duration::from_secs(24 * 3600);
+/// A ping is waited for at least this long, and for so many timeouts.
+const LEAST_WAIT: Duration = Duration::from_secs(2);
+const TIMEOUTS: u32 = 3;
+/// Bytes of an Empty message.
+const EMPTY: u32 = 4;
+
+/// A message that was acknowledged after a retransmission.
+#[derive(Clone, Debug)]
+pub(crate) struct Ambiguous {
+    pub(crate) key: Key,
+    /// When its copies left.
+    pub(crate) copies: SmallVec<[Instant; 4]>,
+}
+
+/// The pings to one origin.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pings {
+    /// Whether the last exchange of several copies told nothing.
+    wanted: bool,
+    under_way: Option<ExchangeId>,
+    missed: u32,
+    not_before: Instant,
+}
+
+impl Pings {
+    /// Whether one is to go with the next request.
+    #[inline]
+    pub(crate) const fn are_wanted(&self) -> bool {
+        self.wanted
+    }
+
+    /// Pings under way: none or one.
+    pub(crate) fn outstanding(&self) -> u32 {
+        u32::from(self.under_way.is_some())
+    }
+}
+
+impl Upstreams {
+    /// The first Acknowledgement of a message of which several copies had left.
+    pub(crate) fn acknowledged_ambiguously(&mut self, index: u32, ambiguous: &Ambiguous, now: Instant) {
+        let Ambiguous { key, copies } = ambiguous;
+        let Some(origin) = self.origins.get_mut(index) else { return };
+        let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
+        let retransmit = parameters.retransmit;
+        if retransmit.dup_ack_match
+            && let Some(round_trip) = by_causality(copies, origin.round_trip.minimum(), now)
+        {
+            origin.round_trip.sample(round_trip, now);
+            return;
+        }
+        if let [first, others @ ..] = &copies[..] {
+            origin.round_trip.ambiguous(now.since(*first), others.len() as u32, now);
+        }
+        if retransmit.dup_ack_match || retransmit.probe != Probe::Off {
+            let was_empty = self.apart.next_end().is_none();
+            let watch = origin.round_trip.in_force(parameters.max_wait);
+            self.apart.watch(*key, index, copies, watch, now);
+            if was_empty && let Some(end) = self.apart.next_end() {
+                self.timers.insert(end, Deadline::Untold);
+            }
+        }
+    }
+
+    /// A message was acknowledged that had been before.
+    pub(crate) fn acknowledged_again(&mut self, peer: Peer, message_id: u16, now: Instant) {
+        if self.apart.is_empty() {
+            return;
+        }
+        let Some((index, round_trip)) = self.apart.acknowledged(&Key { peer, message_id }) else { return };
+        let Some(origin) = self.origins.get_mut(index) else { return };
+        let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
+        if parameters.retransmit.dup_ack_match && origin.address == peer.remote {
+            origin.round_trip.sample(round_trip, now);
+        }
+    }
+
+    /// Messages whose Acknowledgements told nothing in time.
+    pub(crate) fn stayed_untold(&mut self, now: Instant) {
+        while let Some((index, address)) = self.apart.expire(now) {
+            if let Some(origin) = self.origins.get_mut(index).filter(|origin| origin.address == address) {
+                origin.pings.wanted = true;
+            }
+        }
+        if let Some(end) = self.apart.next_end() {
+            self.timers.insert(end, Deadline::Untold);
+        }
+    }
+
+    /// A request has left for `peer`: the path is asked for its round trip beside it, if that is wanted.
+    #[cold]
+    pub(crate) fn ping(&mut self, index: u32, peer: Peer, now: Instant) {
+        let Some(origin) = self.origins.get_mut(index) else { return };
+        let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
+        let Pings { under_way, not_before, .. } = origin.pings;
+        let timeout = origin.round_trip.in_force(parameters.max_wait);
+        origin.pings.wanted = parameters.retransmit.probe != Probe::Off && origin.round_trip.is_backed_off();
+        if !origin.pings.wanted
+            || !origin.window.is_open()
+            || under_way.is_some()
+            || now < not_before
+            || origin.silence.is_dormant()
+            || origin.permits.probing.check(parameters.probing_rate, timeout, now).is_err()
+        {
+            return;
+        }
+        let once = TransmissionParameters { max_retransmit: 0, ..parameters.transmission };
+        let deadline = now + (timeout * TIMEOUTS).max(LEAST_WAIT);
+        let schedule = Schedule { timeout, deadline, last_copy_before: now, ..Schedule::new(&once, now) };
+        let Ok(exchange) = self.endpoint.send_ping(&peer, &schedule, now) else { return };
+        (origin.pings.under_way, origin.pings.wanted) = (Some(exchange), false);
+        origin.window.start();
+        origin.permits.probing.sent(parameters.probing_rate, EMPTY, now);
+        self.pings.insert(exchange, index);
+    }
+
+    /// A ping was answered, or was not; says whether the exchange is one. It was answered in `round_trip`.
+    pub(crate) fn pinged(
+        &mut self,
+        exchange: ExchangeId,
+        answer: Option<Option<Duration>>,
+        now: Instant,
+    ) -> bool {
+        if self.pings.is_empty() {
+            return false;
+        }
+        let Some(index) = self.pings.remove(&exchange) else { return false };
+        let Some(origin) = self.origins.get_mut(index) else { return true };
+        origin.window.end();
+        origin.pings.under_way = None;
+        match answer {
+            Some(round_trip) => {
+                origin.pings.missed = 0;
+                origin.window.arrived(now);
+                origin.permits.probing.heard();
+                if let Some(round_trip) = round_trip {
+                    origin.round_trip.sample(round_trip, now);
+                }
+                self.heard(index);
+            }
+            None => {
+                origin.pings.missed += 1;
+                if origin.pings.missed >= MOST_MISSED {
+                    origin.pings = Pings { not_before: now + PAUSE, ..Pings::default() };
+                }
+            }
+        }
+        self.may_move.push(index);
+        true
+    }
+}

@@ -1,0 +1,175 @@
+//! An origin that is down.
+
+use coapway_endpoint::Nstart;
+use coapway_message::{Code, MessageType};
+use coapway_proxy::{Patience, UpstreamParameters};
+
+use crate::bench::{Bench, SECOND, settings};
+
+const TIMEOUT: &str = "outcome-unknown: no answer in time";
+
+fn bench() -> Bench {
+    // Two copies, at 0 and some 2.5 s, and a place in the window until some 7.5 s.
+    let mut upstream = UpstreamParameters::default();
+    upstream.transmission.max_retransmit = 1;
+    upstream.retry.max_attempts = 1;
+    Bench::new(settings(upstream, Patience::Off))
+}
+
+/// Two requests have failed; 60 s have passed.
+fn down() -> Bench {
+    let mut bench = bench();
+    for path in ["a", "b"] {
+        bench.get(1, path);
+        bench.pass(30 * SECOND);
+        assert_eq!((bench.answer().text, bench.asked().len()), (TIMEOUT.to_owned(), 2), "as ever");
+    }
+    assert_eq!(std::mem::take(&mut bench.alerts), ["origin down"]);
+    bench
+}
+
+#[test]
+fn the_third_request_is_told_when_to_come_again_and_does_not_leave() {
+    let mut bench = down();
+    bench.get(1, "c");
+    let answer = bench.answer();
+    assert_eq!((answer.code, answer.text.as_str()), (Code::SERVICE_UNAVAILABLE, "not-sent: origin is down"));
+    assert!(answer.max_age.is_some_and(|seconds| (1..=8).contains(&seconds)), "{answer:?}");
+    assert!(bench.asked().is_empty());
+    assert_eq!(bench.records.pop().as_deref(), Some("dormant not-sent 0"));
+}
+
+#[test]
+fn one_request_at_a_time_is_the_probe_and_pauses_grow() {
+    let mut bench = down();
+    let mut probes = Vec::new();
+    for second in 0..600u64 {
+        bench.get(1, &second.to_string());
+        if bench.asked().contains(&second.to_string()) {
+            probes.push(second);
+        }
+        bench.pass(SECOND);
+        bench.asked();
+    }
+    let gaps: Vec<_> = probes.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!((6..=14).contains(&probes.len()), "{probes:?}");
+    assert!(gaps.is_sorted() && gaps.ends_with(&[60, 60]), "{gaps:?}");
+    assert!(bench.records.iter().all(|record| record != "timeout outcome-unknown 0"));
+}
+
+#[test]
+fn who_is_told_a_time_and_comes_back_then_is_let_through() {
+    let mut bench = down();
+    bench.get(1, "c");
+    let wait = bench.answer().max_age.expect("always there");
+    bench.pass(wait * SECOND).get(1, "d");
+    assert_eq!(bench.asked(), ["d"]);
+    bench.get(1, "e");
+    assert!(bench.answer().max_age.is_some_and(|longer| longer > wait), "the next probe is further away");
+}
+
+#[test]
+fn anything_heard_ends_it() {
+    for late in [false, true] {
+        let mut bench = bench();
+        bench.get(1, "a");
+        let first = bench.sent[0].clone();
+        bench.pass(30 * SECOND).get(1, "b");
+        bench.pass(30 * SECOND);
+        bench.sent.clear();
+        bench.answers.clear();
+        if late {
+            bench.respond(&first);
+        } else {
+            bench.pass(60 * SECOND).get(1, "c");
+            let probe = bench.sent.pop().expect("the probe leaves");
+            bench.respond(&probe);
+            assert_eq!(bench.answer().code, Code::CONTENT);
+        }
+        assert_eq!(bench.alerts, ["origin down", "origin back"]);
+        bench.get(1, "d");
+        bench.get(1, "e");
+        assert_eq!(bench.asked(), ["d", "e"], "late: {late}");
+    }
+}
+
+#[test]
+fn refusals_by_the_network_count_once_they_have_lasted() {
+    let mut bench = bench();
+    for second in 0..30 {
+        bench.get(1, &second.to_string());
+        let sent = bench.sent.pop().expect("it leaves");
+        bench.refuse(&sent);
+        assert_eq!(bench.answer().code, Code::BAD_GATEWAY, "{second} s are soon over");
+        bench.pass(SECOND);
+    }
+    bench.get(1, "a");
+    let sent = bench.sent.pop().expect("it leaves");
+    bench.refuse(&sent);
+    assert_eq!((bench.answer().code, &bench.alerts[..]), (Code::BAD_GATEWAY, &["origin down"][..]));
+    bench.get(1, "b");
+    assert_eq!((bench.answer().code, bench.asked().len()), (Code::SERVICE_UNAVAILABLE, 0));
+}
+
+#[test]
+fn an_outage_of_thirty_seconds_costs_nobody_who_can_wait() {
+    // A request each second; the origin hears nothing for 30 s and then answers everything.
+    let mut bench = Bench::new(settings(UpstreamParameters::default(), Patience::Off));
+    for second in 0..90u64 {
+        bench.get(1, &second.to_string());
+        for _ in 0..10 {
+            bench.pass(SECOND / 10);
+            let sent = std::mem::take(&mut bench.sent);
+            if second >= 30 {
+                sent.iter().for_each(|sent| bench.respond(sent));
+            }
+        }
+    }
+    let refused = bench.records.iter().filter(|record| record.starts_with("dormant")).count();
+    let answered = bench.records.iter().filter(|record| record.starts_with("ok")).count();
+    assert_eq!((refused, &bench.alerts[..]), (0, &[][..]));
+    assert!(answered >= 85, "{answered} of 90");
+}
+
+#[test]
+fn what_waited_before_keeps_its_place_and_is_the_next_probe_confirmable_first() {
+    let mut bench = bench();
+    let mut parameters = settings(UpstreamParameters::default(), Patience::Off);
+    parameters.upstreams.iter_mut().for_each(|upstream| {
+        upstream.nstart = Nstart::Fixed(1);
+        upstream.transmission.max_retransmit = 0;
+        upstream.max_wait = 20 * SECOND;
+        upstream.retry.max_attempts = 1;
+    });
+    bench.proxy = Bench::new(parameters).proxy;
+    // Each holds the only place for some 2.5 s.
+    for path in ["a", "b"] {
+        bench.get(1, path);
+        bench.pass(4 * SECOND);
+    }
+    bench.pass(12 * SECOND - SECOND / 2).get(1, "c");
+    bench.ask(2, "non", MessageType::NonConfirmable, Code::GET, b"n");
+    bench.get(3, "con");
+    bench.get(4, "last");
+    assert_eq!(bench.asked(), ["a", "b", "c"]);
+    bench.pass(9 * SECOND);
+    assert_eq!(bench.alerts, ["origin down"]);
+    assert_eq!(bench.asked(), ["con"], "the oldest that is Confirmable");
+    bench.get(5, "new");
+    let told = bench.answers.last().expect("told").clone();
+    assert_eq!((told.port, told.code), (5, Code::SERVICE_UNAVAILABLE));
+}
+
+#[test]
+fn it_can_be_turned_off() {
+    let upstream = UpstreamParameters { dormant: false, ..UpstreamParameters::default() };
+    let mut bench = Bench::new(settings(upstream, Patience::Off));
+    for path in ["a", "b", "c", "d"] {
+        bench.get(1, path);
+        assert_eq!(bench.asked().first().map(String::as_str), Some(path));
+        bench.pass(30 * SECOND);
+        assert_eq!(bench.answer().text, TIMEOUT);
+        bench.sent.clear();
+    }
+    assert!(bench.alerts.is_empty());
+}
