@@ -37,7 +37,7 @@ const ENVIRONMENT: [(&str, &str); 3] = [
         "Set by a service manager that wants to hear when the proxy is ready and that it lives.",
     ),
 ];
-const EXAMPLES: [(&str, &str); 5] = [
+const EXAMPLES: [(&str, &str); 6] = [
     (
         "coapway serve --listen coap://127.0.0.1:5683 --reverse coap://10.1.2.3",
         "One origin behind this proxy.",
@@ -52,6 +52,10 @@ const EXAMPLES: [(&str, &str); 5] = [
     ),
     ("coapway put coap://10.1.2.3/light --payload on --content-format 0", "A new representation."),
     ("coapway observe coap://10.1.2.3/temperature --for 1h", "Each change of an hour."),
+    (
+        "coapway simulate loss-15 --policy default --policy fixed",
+        "What learned timeouts are worth where much is lost; nothing is sent.",
+    ),
 ];
 
 /// Writes all pages into a folder: `coapway.1`, `coapway-get.1` and so on, `coapway.toml.5`.

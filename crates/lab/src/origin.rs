@@ -1,5 +1,7 @@
 //! Who answers: it remembers Message IDs, takes its time, has room for so many, and counts what it executes.
 
+mod work;
+
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
@@ -13,6 +15,8 @@ use crate::path::{Label, duration, seconds};
 use crate::post::{Post, SEPARATE, is_exchange};
 use crate::queue::{BufferId, Carried, Due, Event, Hop, NONE};
 use crate::scenario::{OriginLaw, WhenFull};
+
+use work::{State, Work, empty_ack};
 
 /// The origin of a world.
 #[derive(Debug)]
@@ -35,35 +39,6 @@ pub(crate) struct Origin<'s> {
     hint: Vec<u8>,
     /// Message IDs that led to an execution.
     pub(crate) accepted: u64,
-}
-
-/// A request and what became of it.
-#[derive(Clone, Debug)]
-struct Work {
-    generation: u32,
-    hop: Hop,
-    message_id: u16,
-    token: [u8; 8],
-    token_length: u8,
-    exchange: u32,
-    copy: u16,
-    confirmable: bool,
-    code: Code,
-    state: State,
-    /// Copies of a separate response that left.
-    separate_copies: u8,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Nothing has left.
-    Open,
-    /// An Acknowledgement has left.
-    Acknowledged,
-    /// The response has left with it.
-    Piggybacked,
-    /// The response has left on its own.
-    Separate(u16),
 }
 
 impl<'s> Origin<'s> {
@@ -212,25 +187,9 @@ impl<'s> Origin<'s> {
     }
 
     fn take(&mut self, carried: Carried, message: &Datagram<'_>) -> u32 {
-        let Carried { hop, exchange, copy, .. } = carried;
-        let mut token = [0; 8];
-        let length = message.token.len().min(8);
-        token[..length].copy_from_slice(&message.token[..length]);
         let slot = self.free.pop().unwrap_or(self.works.len() as u32);
         let generation = self.works.get(slot as usize).map_or(0, |work| work.generation);
-        let work = Work {
-            generation,
-            hop,
-            message_id: message.message_id,
-            token,
-            token_length: length as u8,
-            exchange,
-            copy,
-            confirmable: message.message_type == MessageType::Confirmable,
-            code: if message.content.code == Code::GET { Code::CONTENT } else { Code::CHANGED },
-            state: State::Open,
-            separate_copies: 0,
-        };
+        let work = Work::new(generation, carried, message);
         match self.works.get_mut(slot as usize) {
             Some(place) => *place = work,
             None => self.works.push(work),
@@ -280,7 +239,7 @@ impl<'s> Origin<'s> {
         let buffer = post.buffers.fill(|buffer| {
             datagram::encode(buffer, message_type, message_id, work.token(), &content);
         });
-        let label = Label { errand: exchange.errand, copy: work.copy.into(), level: exchange.level };
+        let label = work.label(exchange);
         post.down(work.hop, label, (work.exchange, work.copy), buffer, now);
     }
 
@@ -305,8 +264,7 @@ impl<'s> Origin<'s> {
                     let work = work.clone();
                     let buffer = empty_ack(&work, post);
                     let exchange = &exchanges[work.exchange as usize];
-                    let label =
-                        Label { errand: exchange.errand, copy: work.copy.into(), level: exchange.level };
+                    let label = work.label(exchange);
                     post.down(work.hop, label, (work.exchange, work.copy), buffer, now);
                 }
             }
@@ -335,7 +293,7 @@ impl<'s> Origin<'s> {
         let work = work.clone();
         let exchange = &exchanges[work.exchange as usize];
         let buffer = self.piggybacked(&work, post);
-        let label = Label { errand: exchange.errand, copy: work.copy.into(), level: exchange.level };
+        let label = work.label(exchange);
         post.down(work.hop, label, (work.exchange, work.copy), buffer, now);
     }
 
@@ -380,15 +338,4 @@ impl<'s> Origin<'s> {
         let what = Due::Repeat(copies + 1);
         post.queue.push(now + timeout, Event::Origin { slot, generation: work.generation, what });
     }
-}
-
-impl Work {
-    fn token(&self) -> &[u8] {
-        &self.token[..usize::from(self.token_length)]
-    }
-}
-
-fn empty_ack(work: &Work, post: &mut Post<'_>) -> BufferId {
-    let empty = datagram::empty(MessageType::Acknowledgement, work.message_id);
-    post.buffers.fill(|buffer| buffer.extend_from_slice(&empty))
 }
