@@ -6,7 +6,6 @@ use coapway_message::Token;
 use coapway_time::Instant;
 use smallvec::SmallVec;
 
-use crate::datagram::course::Course;
 use crate::peer::Peer;
 
 /// One copy that left.
@@ -39,19 +38,6 @@ pub struct Trace {
     pub answer: Option<AnswerKind>,
     /// Bytes of one copy.
     pub bytes: u32,
-}
-
-impl Trace {
-    /// The time to the first Acknowledgement when exactly one copy had left: an exact sample
-    /// (Karn; R-USR-17).
-    pub fn exact_round_trip(&self) -> Option<Duration> {
-        self.course()?.exact_round_trip()
-    }
-
-    /// The same, borrowed; `None` when no copy left.
-    pub fn course(&self) -> Option<Course<'_>> {
-        Course::of_trace(self)
-    }
 }
 
 /// How a response came (RFC 7252 §5.2).

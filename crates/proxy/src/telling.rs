@@ -9,13 +9,13 @@
 
 use std::time::Duration;
 
-use coapway_endpoint::{Course, Peer, Schedule, TransmissionParameters};
+use coapway_endpoint::{Peer, Schedule, TransmissionParameters};
 use coapway_message::ExchangeId;
 use coapway_time::Instant;
-use smallvec::SmallVec;
 
-use crate::apart::{Key, by_causality};
+use crate::apart::{Ambiguous, Key, by_causality};
 use crate::parameters::Probe;
+use crate::pings::Pings;
 use crate::upstreams::{Deadline, Upstreams};
 
 /// So many pings in a row without an answer …
@@ -29,47 +29,6 @@ const TIMEOUTS: u32 = 3;
 const ROOM: u32 = 2;
 /// Bytes of an Empty message.
 const EMPTY: u32 = 4;
-
-/// A message that was acknowledged after a retransmission.
-#[derive(Clone, Debug)]
-pub(crate) struct Ambiguous {
-    pub(crate) key: Key,
-    /// When its copies left.
-    pub(crate) copies: SmallVec<[Instant; 4]>,
-}
-
-/// The pings to one origin.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pings {
-    /// Whether the last exchange of several copies told nothing.
-    wanted: bool,
-    under_way: Option<ExchangeId>,
-    missed: u32,
-    not_before: Instant,
-}
-
-impl Ambiguous {
-    pub(crate) fn of(course: &Course<'_>) -> Self {
-        let copies = std::iter::once(course.first()).chain(course.further().iter().copied());
-        Self {
-            key: Key { peer: course.peer(), message_id: course.message_id() },
-            copies: copies.map(|copy| copy.sent).collect(),
-        }
-    }
-}
-
-impl Pings {
-    /// Whether one is to go with the next request.
-    #[inline]
-    pub(crate) const fn are_wanted(&self) -> bool {
-        self.wanted
-    }
-
-    /// Pings under way: none or one.
-    pub(crate) fn outstanding(&self) -> u32 {
-        u32::from(self.under_way.is_some())
-    }
-}
 
 impl Upstreams {
     /// The first Acknowledgement of a message of which several copies had left.

@@ -15,14 +15,13 @@ use coapway_time::{Instant, Timers};
 use hashbrown::HashMap;
 
 use crate::alert::Alert;
-use crate::apart::Apart;
+use crate::apart::{Ambiguous, Apart};
 use crate::budget::Budget;
 use crate::origin::ORIGIN_LIFETIME;
 use crate::origins::Origins;
 use crate::parameters::{CopySchedule, UpstreamParameters};
 use crate::schedule::Derived;
 use crate::shift::Change;
-use crate::telling::Ambiguous;
 use crate::transfers::Transfer;
 
 /// After so many copies in vain an exchange makes way for others.

@@ -150,7 +150,7 @@ impl World {
                 datagram::encode(&mut bytes, MessageType::Confirmable, self.message_id, &token, &get);
                 self.open.insert(token.to_vec(), (port, self.now));
                 self.clients.entry(port).or_default().asked += 1;
-                self.from_client(port, &bytes);
+                self.proxy_hears(port, &bytes);
             }
             Happening::ReachesOrigin(socket, bytes) => {
                 let request = Datagram::parse(&bytes).expect("well formed");
@@ -176,7 +176,7 @@ impl World {
         }
     }
 
-    fn from_client(&mut self, port: u16, bytes: &[u8]) {
+    fn proxy_hears(&mut self, port: u16, bytes: &[u8]) {
         let remote = SocketAddr::from(([127, 0, 0, 1], port));
         self.give(Input::Datagram { local: LISTENER, remote, bytes, truncated: false });
     }
@@ -210,11 +210,11 @@ impl World {
             self.windows.push((self.now.as_micros() as f64 / 1e6, learned.window));
         }
         for (port, bytes) in to_clients {
-            self.to_client(port, &bytes);
+            self.client_hears(port, &bytes);
         }
     }
 
-    fn to_client(&mut self, port: u16, bytes: &[u8]) {
+    fn client_hears(&mut self, port: u16, bytes: &[u8]) {
         let datagram = Datagram::parse(bytes).expect("well formed");
         if !datagram.content.code.is_response() {
             return;
@@ -230,7 +230,7 @@ impl World {
             let mut reply = Vec::new();
             let empty = Content::bare(Code::EMPTY);
             datagram::encode(&mut reply, MessageType::Acknowledgement, datagram.message_id, b"", &empty);
-            self.from_client(port, &reply);
+            self.proxy_hears(port, &reply);
         }
     }
 

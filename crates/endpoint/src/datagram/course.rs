@@ -23,6 +23,19 @@ enum Of<'e> {
     Trace(&'e Trace, Copy),
 }
 
+impl Trace {
+    /// The time to the first Acknowledgement when exactly one copy had left: an exact sample
+    /// (Karn; R-USR-17).
+    pub fn exact_round_trip(&self) -> Option<Duration> {
+        self.course()?.exact_round_trip()
+    }
+
+    /// The same, borrowed; `None` when no copy left.
+    pub fn course(&self) -> Option<Course<'_>> {
+        Course::of_trace(self)
+    }
+}
+
 impl<'e> Course<'e> {
     pub(crate) fn of_trace(trace: &'e Trace) -> Option<Self> {
         Some(Self(Of::Trace(trace, *trace.copies.first()?)))

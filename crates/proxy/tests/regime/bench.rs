@@ -165,10 +165,10 @@ impl Bench {
         let content = Content { code, options: writer.finish(), payload: &[] };
         let mut bytes = Vec::new();
         datagram::encode(&mut bytes, kind, self.message_id, token, &content);
-        self.from_client(port, &bytes);
+        self.receive(port, &bytes);
     }
 
-    fn from_client(&mut self, port: u16, bytes: &[u8]) {
+    fn receive(&mut self, port: u16, bytes: &[u8]) {
         let remote = SocketAddr::from(([127, 0, 0, 1], port));
         self.give(Input::Datagram { local: LISTENER, remote, bytes, truncated: false });
     }
@@ -177,7 +177,7 @@ impl Bench {
     pub(crate) fn reply(&mut self, answer: &Answer, kind: MessageType) {
         let mut bytes = Vec::new();
         datagram::encode(&mut bytes, kind, answer.message_id, b"", &Content::bare(Code::EMPTY));
-        self.from_client(answer.port, &bytes);
+        self.receive(answer.port, &bytes);
     }
 
     /// The origin answers in its Acknowledgement.
