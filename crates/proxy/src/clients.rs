@@ -37,11 +37,11 @@ pub(crate) struct Clients {
     patience: Patience,
     /// By slot of the fetch.
     open: Vec<Option<Open>>,
-    by_token: HashMap<(SocketAddr, Token), FetchId, ahash::RandomState>,
-    timers: Timers<FetchId>,
+    pub(crate) by_token: HashMap<(SocketAddr, Token), FetchId, ahash::RandomState>,
+    pub(crate) timers: Timers<FetchId>,
     /// Fetches whose clients have given up.
     gone: usize,
-    lives: Lives,
+    pub(crate) lives: Lives,
 }
 
 impl Clients {
@@ -66,7 +66,7 @@ impl Clients {
         self.patience != Patience::Off
     }
 
-    fn is_learning(&self) -> bool {
+    pub(crate) fn is_learning(&self) -> bool {
         self.patience == Patience::Learned
     }
 
@@ -84,12 +84,12 @@ impl Clients {
         if self.timers.is_empty() { None } else { self.timers.next_deadline() }
     }
 
-    pub(super) fn find(&self, fetch: FetchId) -> Option<&Open> {
+    pub(crate) fn find(&self, fetch: FetchId) -> Option<&Open> {
         self.open.get(fetch.slot as usize)?.as_ref().filter(|open| open.fetch == fetch)
     }
 
     /// A request is on its way. What its slot held before is over.
-    pub(super) fn begin(&mut self, fetch: FetchId, client: SocketAddr, token: &[u8], now: Instant) {
+    pub(crate) fn begin(&mut self, fetch: FetchId, client: SocketAddr, token: &[u8], now: Instant) {
         let slot = fetch.slot as usize;
         if self.open.len() <= slot {
             self.open.resize_with(slot + 1, || None);
@@ -111,7 +111,7 @@ impl Clients {
         self.open[slot] = Some(Open { fetch, client, token, timer, gone: None });
     }
 
-    pub(super) fn forget(&mut self, open: Open) {
+    pub(crate) fn forget(&mut self, open: Open) {
         let key = (open.client, open.token);
         if self.by_token.get(&key) == Some(&open.fetch) {
             self.by_token.remove(&key);
@@ -123,14 +123,14 @@ impl Clients {
     }
 
     /// The client of a fetch has given up. Certain signs come after uncertain ones.
-    pub(super) fn mark(&mut self, fetch: FetchId, sign: Sign) {
+    pub(crate) fn mark(&mut self, fetch: FetchId, sign: Sign) {
         let open = self.open.get_mut(fetch.slot as usize).and_then(Option::as_mut);
         let Some(open) = open.filter(|open| open.fetch == fetch) else { return };
         self.gone += usize::from(open.gone.replace(sign).is_none());
     }
 
     /// A fetch is over.
-    pub(super) fn settle(&mut self, fetch: FetchId) -> Option<Sign> {
+    pub(crate) fn settle(&mut self, fetch: FetchId) -> Option<Sign> {
         let open = self.open.get_mut(fetch.slot as usize).and_then(Option::as_mut);
         let sign = open.filter(|open| open.fetch == fetch)?.gone.take()?;
         self.gone -= 1;
