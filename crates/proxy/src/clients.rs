@@ -84,7 +84,7 @@ impl Clients {
         if self.timers.is_empty() { None } else { self.timers.next_deadline() }
     }
 
-    pub(crate) fn find(&self, fetch: FetchId) -> Option<&Open> {
+    fn find(&self, fetch: FetchId) -> Option<&Open> {
         self.open.get(fetch.slot as usize)?.as_ref().filter(|open| open.fetch == fetch)
     }
 
@@ -111,7 +111,7 @@ impl Clients {
         self.open[slot] = Some(Open { fetch, client, token, timer, gone: None });
     }
 
-    pub(crate) fn forget(&mut self, open: Open) {
+    fn forget(&mut self, open: Open) {
         let key = (open.client, open.token);
         if self.by_token.get(&key) == Some(&open.fetch) {
             self.by_token.remove(&key);
