@@ -6,13 +6,15 @@
 use std::ffi::OsStr;
 use std::io::{self, Write as _};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use coapway_proxy::Alert;
+use coapway_time::Instant;
 use serde::Serialize;
 
+use crate::clock::Clock;
 use crate::log::ONCE_A_MINUTE;
 
 /// Alerts that wait while a command runs.
@@ -112,11 +114,12 @@ impl OnAlert {
 
 /// Runs one command after the other until nobody has anything to tell any more.
 fn run(messages: &Receiver<Message>, make: impl Fn() -> Command, longest: Duration) {
+    let clock = Clock::start();
     let mut begun: Vec<Instant> = Vec::new();
     let mut left_out = 0;
     while let Ok(message) = messages.recv() {
-        let now = Instant::now();
-        begun.retain(|&at| now.duration_since(at) < MINUTE);
+        let now = clock.now();
+        begun.retain(|&at| now.since(at) < MINUTE);
         left_out += message.left_out;
         if begun.len() >= MOST {
             left_out += 1;
@@ -124,14 +127,14 @@ fn run(messages: &Receiver<Message>, make: impl Fn() -> Command, longest: Durati
         }
         begun.push(now);
         let message = Message { left_out: std::mem::take(&mut left_out), ..message };
-        if let Err(error) = run_one(&mut make(), &message, longest) {
+        if let Err(error) = run_one(&mut make(), &message, longest, clock) {
             tracing::warn!(target: ONCE_A_MINUTE, %error, "on_alert: the command failed");
         }
     }
 }
 
 /// Errors: it cannot be started, says that it failed, or takes too long.
-fn run_one(command: &mut Command, message: &Message, longest: Duration) -> io::Result<()> {
+fn run_one(command: &mut Command, message: &Message, longest: Duration, clock: Clock) -> io::Result<()> {
     let json = serde_json::to_string(message)?;
     command.env("COAPWAY_ALERT", message.alert);
     for (name, value) in [
@@ -147,21 +150,23 @@ fn run_one(command: &mut Command, message: &Message, longest: Duration) -> io::R
         // Less than a pipe holds; one that does not read it is free not to.
         let _ = writeln!(input, "{json}");
     }
-    wait(&mut child, longest)
+    wait(&mut child, longest, clock)
 }
 
-fn wait(child: &mut Child, longest: Duration) -> io::Result<()> {
-    let end = Instant::now() + longest;
+fn wait(child: &mut Child, longest: Duration, clock: Clock) -> io::Result<()> {
+    let end = clock.now() + longest;
+    // Nobody sends anything: receiving waits.
+    let (_open, nothing) = channel::<()>();
     loop {
         match child.try_wait()? {
             Some(status) if status.success() => return Ok(()),
             Some(status) => return Err(io::Error::other(status.to_string())),
-            None if Instant::now() >= end => {
+            None if clock.now() >= end => {
                 child.kill()?;
                 child.wait()?;
                 return Err(io::Error::other(format!("ended after {longest:?}")));
             }
-            None => thread::sleep(LOOK),
+            None => drop(nothing.recv_timeout(LOOK)),
         }
     }
 }
@@ -191,7 +196,8 @@ mod tests {
         let on_alert = OnAlert { names: names(), ..OnAlert::default() };
         let [program, arguments @ ..] = &shell(&script)[..] else { panic!("a program") };
         let mut command = Command::new(program);
-        run_one(command.args(arguments), &on_alert.message(&rose()), LONGEST).expect("it runs");
+        run_one(command.args(arguments), &on_alert.message(&rose()), LONGEST, Clock::start())
+            .expect("it runs");
         let told = std::fs::read_to_string(file).expect("told");
         assert_eq!(
             told,
@@ -204,7 +210,7 @@ mod tests {
     fn a_command_that_fails_or_hangs_is_said_to() {
         let message = Message::default();
         let run_one = |program: &str, arguments: &[&str], longest| {
-            run_one(Command::new(program).args(arguments), &message, longest)
+            run_one(Command::new(program).args(arguments), &message, longest, Clock::start())
         };
         assert!(run_one("/nowhere/at/all", &[], LONGEST).is_err());
         assert!(run_one("/bin/sh", &["-c", "exit 3"], LONGEST).is_err());

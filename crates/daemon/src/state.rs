@@ -237,8 +237,8 @@ mod tests {
 
     #[test]
     fn a_disk_that_is_full_leaves_the_old_file_as_it_is() {
-        assert!(write(Path::new("/dev/full"), "x").is_err());
         let folder = tempfile::tempdir().expect("a folder");
+        assert!(write(&folder.path().join("none/state"), "x").is_err());
         let path = folder.path().join("state");
         fs::write(&path, "old").expect("written");
         fs::create_dir(folder.path().join("state.new")).expect("in the way");

@@ -8,9 +8,11 @@ const RECORD: &str = include_str!("../../proxy/src/record/tests/plain.jsonl");
 fn tune(arguments: &[&str], input: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_coapway"));
     command.arg("tune").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    child.wait_with_output().unwrap()
+    let mut child = command.spawn().expect("coapway starts");
+    let mut stdin = child.stdin.take().expect("it has a standard input");
+    stdin.write_all(input.as_bytes()).expect("it reads");
+    drop(stdin);
+    child.wait_with_output().expect("it ends")
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The message layer over datagrams (RFC 7252 §4).
 
 pub mod congestion;
+pub mod course;
 pub mod endpoint;
 pub mod outbox;
 pub mod retransmission;
@@ -10,7 +11,6 @@ mod account;
 mod acknowledgement;
 mod by_message_id;
 mod chunks;
-mod course;
 mod duplicates;
 mod message;
 mod message_id;

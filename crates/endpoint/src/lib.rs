@@ -22,6 +22,7 @@ pub mod peer;
 pub mod trace;
 
 pub use datagram::congestion::Window;
+pub use datagram::course::Course;
 pub use datagram::endpoint::{Endpoint, Seed};
 pub use datagram::outbox::Transmit;
 pub use datagram::retransmission::Schedule;
@@ -31,4 +32,4 @@ pub use parameters::{
     Carry, DuplicatesParameters, EndpointParameters, Estimator, Nstart, RtoParameters, TransmissionParameters,
 };
 pub use peer::{Local, Peer, SocketId, hash_address};
-pub use trace::{AnswerKind, Copy, Course, Trace};
+pub use trace::{AnswerKind, Copy, Trace};

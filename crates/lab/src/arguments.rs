@@ -12,8 +12,8 @@ pub struct Arguments {
     /// A scenario by name, a family like `outage*`, `all`, or a file ending in .toml.
     #[arg(value_name = "SCENARIO")]
     pub scenario: Vec<String>,
-    /// An estimator or profile by name, perhaps with settings of [upstream] behind it
-    /// (p95,max_wait=20s), or a file with [upstream]; may be repeated. The first is what the others are
+    /// An estimator or profile by name, perhaps with settings of `[upstream]` behind it
+    /// (p95,max_wait=20s), or a file with `[upstream]`; may be repeated. The first is what the others are
     /// compared with. Without it: default and rfc7252.
     #[arg(long, value_name = "NAME|FILE")]
     pub policy: Vec<String>,

@@ -36,7 +36,7 @@ pub enum Alert {
         /// The quantile of the round-trip times.
         quantile: Duration,
     },
-    /// An origin is down: two exchanges with it have failed, and nothing was heard of it for `max_wait`.
+    /// An origin is down: two exchanges with it have failed, over `max_wait` and more, and nothing was heard.
     /// Most requests to it are answered 5.03 at once, and one at a time is the probe.
     OriginDown {
         /// Whose settings hold.

@@ -76,7 +76,7 @@ impl Proxy {
         if fetch.is_named
             && let Some(course) = &course
         {
-            self.lookups.distrust(course.peer.remote.ip(), now);
+            self.lookups.distrust(course.peer().remote.ip(), now);
         }
         if let Some(course) = &course {
             self.journal.trace(request, course);
@@ -239,5 +239,5 @@ fn has_more(content: &Content<'_>) -> bool {
 
 /// What an exchange leaves to be said; without one nothing left.
 fn evidence(failure: Failure, course: Option<&Course<'_>>) -> Evidence {
-    course.map_or(Evidence::NotSent, |course| Evidence::after(failure, course.copies(), course.acks > 0))
+    course.map_or(Evidence::NotSent, |course| Evidence::after(failure, course.copies(), course.acks() > 0))
 }

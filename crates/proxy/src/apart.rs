@@ -22,9 +22,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ahash::RandomState;
-use coapway_endpoint::Peer;
+use coapway_endpoint::{Course, Peer};
 use coapway_time::Instant;
 use hashbrown::HashMap;
+use smallvec::SmallVec;
 
 /// So many acknowledged messages are watched at a time; of further ones nothing is learned.
 const MOST: usize = 4096;
@@ -108,6 +109,24 @@ impl Apart {
             }
         }
         None
+    }
+}
+
+/// A message that was acknowledged after a retransmission.
+#[derive(Clone, Debug)]
+pub(crate) struct Ambiguous {
+    pub(crate) key: Key,
+    /// When its copies left.
+    pub(crate) copies: SmallVec<[Instant; 4]>,
+}
+
+impl Ambiguous {
+    pub(crate) fn of(course: &Course<'_>) -> Self {
+        let copies = std::iter::once(course.first()).chain(course.further().iter().copied());
+        Self {
+            key: Key { peer: course.peer(), message_id: course.message_id() },
+            copies: copies.map(|copy| copy.sent).collect(),
+        }
     }
 }
 

@@ -1,20 +1,24 @@
 //! An origin that is down: one request at a time asks whether it is back, so that nobody waits in vain.
 //!
 //! ```text
-//! two whole exchanges failed, and nothing was heard for `max_wait`
+//! two exchanges failed, the copies of which span `max_wait`, and nothing was heard
 //!        │ no probe sooner than the pause
 //!        ├────────┬────────────────┬───────────────────────────────┬──▶ the pause doubles, to a minute
 //!     is down    probe            probe                           probe
 //! ```
 //! A probe is a real request: the one that has waited longest, Confirmable before Non-confirmable, or a
 //! new one when none waits. Every other new request is told at once when to come again. What was accepted
-//! before keeps its place in the queue: should the origin come back in time, it is answered.
+//! before keeps its place in the queue: should the origin come back in time, it is answered. Copies have to
+//! span `max_wait` so that an outage which a request can outlive harms none that was begun in it.
+//!
+//! What the network refuses at once needs none of this, since nobody waits for it; it counts as a failure
+//! all the same, and an origin is found to be down when a request runs out of time.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use coapway_endpoint::Trace;
-use coapway_message::{Code, ExchangeId};
+use coapway_message::{Code, ExchangeId, Failure};
 use coapway_relay::{Answer, FetchId, Text, UpstreamId};
 use coapway_time::Instant;
 
@@ -22,85 +26,8 @@ use crate::alert::Alert;
 use crate::cause::Cause;
 use crate::origin::Origin;
 use crate::proxy::Proxy;
+use crate::silence::{Rest, Turn};
 use crate::upstreams::{Progress, Upstreams};
-
-/// So many exchanges have to fail.
-const FAILURES: u32 = 2;
-/// Between the learned timeout of an origin and the first pause.
-const MARGIN: Duration = Duration::from_secs(1);
-/// No pause is longer.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-
-/// The exchanges that failed since an origin was heard, and what follows.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Silence {
-    failures: u32,
-    /// When the first of them began.
-    since: Instant,
-    rest: Option<Rest>,
-}
-
-/// The pace of probes.
-#[derive(Clone, Copy, Debug)]
-struct Rest {
-    /// None leaves sooner.
-    next: Instant,
-    /// From the next to the one after it.
-    pause: Duration,
-}
-
-impl Rest {
-    fn begin(timeout: Duration, now: Instant) -> Self {
-        let pause = (timeout + MARGIN).min(LONGEST_PAUSE);
-        Self { next: now, pause }.further(now)
-    }
-
-    fn further(self, now: Instant) -> Self {
-        Self { next: now + self.pause, pause: (self.pause * 2).min(LONGEST_PAUSE) }
-    }
-}
-
-/// Which request may leave for an origin now, as far as its silence is concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// Any.
-    Any,
-    /// This one alone.
-    Probe(FetchId),
-    /// None before this time, if it is known.
-    None(Option<Instant>),
-}
-
-impl Silence {
-    /// Whether exchanges failed since the origin was heard.
-    pub(crate) const fn has_begun(&self) -> bool {
-        self.failures > 0
-    }
-
-    pub(crate) const fn is_dormant(&self) -> bool {
-        self.rest.is_some()
-    }
-
-    /// A request leaves.
-    #[inline]
-    pub(crate) fn sent(&mut self, now: Instant) {
-        if let Some(rest) = &mut self.rest {
-            *rest = rest.further(now);
-        }
-    }
-
-    /// An exchange that began then has failed, and nothing was heard since it began. Says whether the
-    /// origin is down from now on.
-    fn missed(&mut self, began: Instant, most: Duration, timeout: Duration, now: Instant) -> bool {
-        self.since = if self.failures == 0 { began } else { self.since.min(began) };
-        self.failures = self.failures.saturating_add(1);
-        if self.rest.is_some() || self.failures < FAILURES || now.since(self.since) < most {
-            return false;
-        }
-        self.rest = Some(Rest::begin(timeout, now));
-        true
-    }
-}
 
 impl Origin {
     /// Which of the requests that wait may leave.
@@ -127,18 +54,21 @@ impl Upstreams {
     /// An exchange ended without an answer; `trace` says how it went.
     ///
     /// A Non-confirmable request says nothing: there are origins that never answer one.
-    pub(crate) fn missed(&mut self, index: u32, trace: &Trace, now: Instant) {
+    pub(crate) fn missed(&mut self, index: u32, trace: &Trace, failure: Failure, now: Instant) {
         let Some(origin) = self.origins.get_mut(index) else { return };
         let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
-        let Some(began) = trace.copies.first().map(|first| first.sent) else { return };
-        let was_heard = origin.window.last_arrival().is_some_and(|arrival| arrival > began);
+        let [Some(first), Some(last)] = [trace.copies.first(), trace.copies.last()] else { return };
+        let was_heard = origin.window.last_arrival().is_some_and(|arrival| arrival > first.sent);
         if !parameters.dormant || !trace.confirmable || trace.acks > 0 || was_heard {
             return;
         }
-        let timeout = origin.round_trip.in_force(parameters.max_wait);
-        let had_begun = origin.silence.has_begun();
-        let is_down = origin.silence.missed(began, parameters.max_wait, timeout, now);
+        let silence = &mut origin.silence;
+        let had_begun = silence.has_begun();
+        let is_down = silence.missed(first.sent, last.sent, parameters.max_wait)
+            && failure == Failure::TimedOut
+            && !silence.is_dormant();
         if is_down {
+            silence.rest = Some(Rest::begin(origin.round_trip.in_force(parameters.max_wait), now));
             origin.window.restart();
         }
         let (upstream, origin) = (origin.upstream, origin.address);
@@ -153,7 +83,7 @@ impl Upstreams {
     pub(crate) fn missed_in(&mut self, exchange: ExchangeId, now: Instant) {
         let Some(index) = self.known(exchange).map(|outstanding| outstanding.origin) else { return };
         if let Some(trace) = self.endpoint.trace(exchange).map(|course| course.trace()) {
-            self.missed(index, &trace, now);
+            self.missed(index, &trace, Failure::TimedOut, now);
         }
     }
 
@@ -241,50 +171,5 @@ impl Proxy {
         self.settle_fetch(&fetch, &content, Cause::Dormant, Some(known), false, now);
         self.answer = scratch;
         true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const WAIT: Duration = Duration::from_secs(30);
-    const TIMEOUT: Duration = Duration::from_secs(2);
-
-    fn at(seconds: u64) -> Instant {
-        Instant::ZERO + Duration::from_secs(seconds)
-    }
-
-    fn missed(silence: &mut Silence, began: u64, now: u64) -> bool {
-        silence.missed(at(began), WAIT, TIMEOUT, at(now))
-    }
-
-    #[test]
-    fn it_takes_two_failures_and_a_silence_of_the_longest_wait() {
-        let mut silence = Silence::default();
-        assert!(!missed(&mut silence, 10, 40), "the first");
-        assert!(missed(&mut silence, 11, 41));
-        assert!(silence.is_dormant() && !missed(&mut silence, 12, 42), "told once");
-        let mut refused = Silence::default();
-        for second in 0..30 {
-            assert!(!missed(&mut refused, second, second), "{second} s are not long");
-        }
-        assert!(missed(&mut refused, 30, 30));
-    }
-
-    #[test]
-    fn pauses_double_up_to_a_minute() {
-        let mut silence = Silence::default();
-        missed(&mut silence, 0, 30);
-        missed(&mut silence, 0, 30);
-        let mut now = at(30);
-        let mut pauses = Vec::new();
-        while pauses.len() < 7 {
-            let next = silence.rest.expect("down").next;
-            pauses.push(next.since(now).as_secs());
-            now = next;
-            silence.sent(now);
-        }
-        assert_eq!(pauses, [3, 6, 12, 24, 48, 60, 60]);
     }
 }

@@ -17,6 +17,7 @@ mod answers;
 mod apart;
 mod arrival;
 mod budget;
+mod clients;
 mod dormant;
 mod drafts;
 mod drain;
@@ -29,6 +30,7 @@ mod origin;
 mod origins;
 mod patience;
 mod permits;
+mod pings;
 mod probing;
 mod queue;
 mod reconfigure;
@@ -37,6 +39,7 @@ mod responses;
 mod schedule;
 mod sending;
 mod shift;
+mod silence;
 mod telling;
 mod transfers;
 mod upstreams;
@@ -64,10 +67,9 @@ pub use kept::Kept;
 pub use learned::Learned;
 pub use output::Output;
 pub use parameters::{
-    CopySchedule, Limits, Parameters, PostGuard, Probe, RetransmitParameters, RetryParameters, TokenPolicy,
-    UpstreamParameters,
+    CopySchedule, Limits, Parameters, Patience, PostGuard, Probe, RetransmitParameters, RetryParameters,
+    TokenPolicy, UpstreamParameters,
 };
-pub use patience::Patience;
 pub use proxy::{Occupancy, Proxy};
 pub use record::{Exchanges, Lines, Path, Record};
 pub use records::Records;

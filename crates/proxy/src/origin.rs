@@ -8,15 +8,15 @@ use coapway_relay::UpstreamId;
 use coapway_time::Instant;
 
 use crate::budget::Budget;
-use crate::dormant::Silence;
 use crate::input::SocketRole;
 use crate::order::{Order, Queued};
 use crate::parameters::UpstreamParameters;
 use crate::permits::Permits;
+use crate::pings::Pings;
 use crate::queue::FairQueue;
 use crate::responses::ResponseTimes;
 use crate::shift::Shift;
-use crate::telling::Pings;
+use crate::silence::Silence;
 
 /// What is known of an origin is kept this long after its last use: longer than EXCHANGE_LIFETIME, so
 /// that nothing about its last messages is forgotten too early.

@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use coapway_endpoint::{EndpointParameters, Nstart, RtoParameters, TransmissionParameters};
 
-use crate::patience::Patience;
-
 /// All settings of one proxy.
 #[derive(Clone, Debug)]
 pub struct Parameters {
@@ -57,6 +55,19 @@ pub struct UpstreamParameters {
     pub retransmit: RetransmitParameters,
     /// When a request is issued anew.
     pub retry: RetryParameters,
+}
+
+/// How it is known that a client has given up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Patience {
+    /// It is not: each request has its time.
+    #[default]
+    Off,
+    /// A client waits so long; and one that uses the token of an open request for another has given up.
+    After(Duration),
+    /// One that uses the token of an open request for another has given up (RFC 7252 §5.3.1), and so had
+    /// one that rejects a separate response. How long its requests lived then tells its patience.
+    Learned,
 }
 
 /// Which token a request gets (RFC 7252 §5.3.1).

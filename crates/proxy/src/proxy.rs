@@ -9,6 +9,7 @@ use coapway_relay::{ClientLimits, FetchId, Hints, LimitCounters, Phase, Relay, U
 use coapway_time::Instant;
 
 use crate::alternatives::Alternatives;
+use crate::clients::Clients;
 use crate::event::Event;
 use crate::guards::Guards;
 use crate::input::{Input, SocketRole};
@@ -17,7 +18,6 @@ use crate::lookups::Lookups;
 use crate::loops::Loops;
 use crate::output::Output;
 use crate::parameters::Parameters;
-use crate::patience::Clients;
 use crate::records::Records;
 use crate::upstreams::{Progress, Upstreams};
 

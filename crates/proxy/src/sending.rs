@@ -8,13 +8,13 @@ use coapway_message::{Content, ExchangeId, Failure};
 use coapway_relay::{FetchId, UpstreamId};
 use coapway_time::Instant;
 
-use crate::dormant::Turn;
 use crate::input::SocketRole;
 use crate::order::{Order, Queued};
 use crate::origin::ORIGIN_LIFETIME;
 use crate::parameters::TokenPolicy;
 use crate::permits::Hindrance;
 use crate::schedule::schedule;
+use crate::silence::Turn;
 use crate::transfers::MOST_OF_ALL;
 use crate::upstreams::{Deadline, Outstanding, Progress, Standing, Started, Upstreams};
 
@@ -231,7 +231,7 @@ impl Upstreams {
             origin.permits.transfers.touch(transfer, number(&peer), now);
         }
         if !order.confirmable {
-            let bytes = self.endpoint.trace(exchange).map_or(0, |course| course.bytes);
+            let bytes = self.endpoint.trace(exchange).map_or(0, |course| course.bytes());
             origin.permits.probing.sent(parameters.probing_rate, bytes, now);
             self.timers.insert(now + timing.timeout, Deadline::Release(exchange));
         }

@@ -12,10 +12,10 @@ use std::time::Duration;
 use coapway_endpoint::{Peer, Schedule, TransmissionParameters};
 use coapway_message::ExchangeId;
 use coapway_time::Instant;
-use smallvec::SmallVec;
 
-use crate::apart::{Key, by_causality};
+use crate::apart::{Ambiguous, Key, by_causality};
 use crate::parameters::Probe;
+use crate::pings::Pings;
 use crate::upstreams::{Deadline, Upstreams};
 
 /// So many pings in a row without an answer …
@@ -25,39 +25,10 @@ const PAUSE: Duration = Duration::from_secs(24 * 3600);
 /// A ping is waited for at least this long, and for so many timeouts.
 const LEAST_WAIT: Duration = Duration::from_secs(2);
 const TIMEOUTS: u32 = 3;
+/// So many places have to be free: a ping that is lost holds its own for a while.
+const ROOM: u32 = 2;
 /// Bytes of an Empty message.
 const EMPTY: u32 = 4;
-
-/// A message that was acknowledged after a retransmission.
-#[derive(Clone, Debug)]
-pub(crate) struct Ambiguous {
-    pub(crate) key: Key,
-    /// When its copies left.
-    pub(crate) copies: SmallVec<[Instant; 4]>,
-}
-
-/// The pings to one origin.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pings {
-    /// Whether the last exchange of several copies told nothing.
-    wanted: bool,
-    under_way: Option<ExchangeId>,
-    missed: u32,
-    not_before: Instant,
-}
-
-impl Pings {
-    /// Whether one is to go with the next request.
-    #[inline]
-    pub(crate) const fn are_wanted(&self) -> bool {
-        self.wanted
-    }
-
-    /// Pings under way: none or one.
-    pub(crate) fn outstanding(&self) -> u32 {
-        u32::from(self.under_way.is_some())
-    }
-}
 
 impl Upstreams {
     /// The first Acknowledgement of a message of which several copies had left.
@@ -119,7 +90,7 @@ impl Upstreams {
         let timeout = origin.round_trip.in_force(parameters.max_wait);
         origin.pings.wanted = parameters.retransmit.probe != Probe::Off && origin.round_trip.is_backed_off();
         if !origin.pings.wanted
-            || !origin.window.is_open()
+            || origin.window.size() < origin.window.outstanding() + ROOM
             || under_way.is_some()
             || now < not_before
             || origin.silence.is_dormant()

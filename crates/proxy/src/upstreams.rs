@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use coapway_endpoint::datagram::congestion::Loss;
 use coapway_endpoint::{
-    Course, DuplicatesParameters, Endpoint, EndpointParameters, Event, Gate, Peer, Received, Seed, Trace,
-    Transmit,
+    Course, DuplicatesParameters, Endpoint, EndpointParameters, Estimator, Event, Gate, Nstart, Peer,
+    Received, Seed, Trace, Transmit,
 };
 use coapway_message::{Content, ExchangeId, Failure, OwnedContent};
 use coapway_relay::{FetchId, UpstreamId};
@@ -15,15 +15,17 @@ use coapway_time::{Instant, Timers};
 use hashbrown::HashMap;
 
 use crate::alert::Alert;
-use crate::apart::{Apart, Key};
+use crate::apart::{Ambiguous, Apart};
 use crate::budget::Budget;
 use crate::origin::ORIGIN_LIFETIME;
 use crate::origins::Origins;
-use crate::parameters::UpstreamParameters;
+use crate::parameters::{CopySchedule, UpstreamParameters};
 use crate::schedule::Derived;
 use crate::shift::Change;
-use crate::telling::Ambiguous;
 use crate::transfers::Transfer;
+
+/// After so many copies in vain an exchange makes way for others.
+const MANY_COPIES: u32 = 3;
 
 /// What became of a fetch that was handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,12 +93,9 @@ struct Arrival {
 
 impl Arrival {
     fn of(course: &Course<'_>, sample: Option<Duration>, now: Instant) -> Self {
-        let is_ambiguous = !course.further.is_empty() && course.first_ack == Some(now);
-        let ambiguous = is_ambiguous.then(|| Ambiguous {
-            key: Key { peer: *course.peer, message_id: course.message_id },
-            copies: std::iter::once(&course.first).chain(course.further).map(|copy| copy.sent).collect(),
-        });
-        Self { copies: course.copies(), confirmable: course.confirmable, sample, ambiguous }
+        let is_ambiguous = course.copies() > 1 && course.first_ack() == Some(now);
+        let ambiguous = is_ambiguous.then(|| Ambiguous::of(course));
+        Self { copies: course.copies(), confirmable: course.is_confirmable(), sample, ambiguous }
     }
 }
 
@@ -241,8 +240,8 @@ impl Upstreams {
                 let outstanding = self.end(exchange, now)?;
                 if let Some(course) = self.endpoint.ended(exchange) {
                     let sample =
-                        course.first_ack.filter(|&at| at == now).and_then(|_| course.exact_round_trip());
-                    let time = now.since(course.first.sent);
+                        course.first_ack().filter(|&at| at == now).and_then(|_| course.exact_round_trip());
+                    let time = now.since(course.first().sent);
                     let arrival = Arrival::of(&course, sample, now);
                     self.arrived(outstanding, arrival, now);
                     if let Some(origin) = self.origins.get_mut(outstanding.origin) {
@@ -330,12 +329,15 @@ impl Upstreams {
                         self.budget.charge();
                     }
                 }
+                if copies >= MANY_COPIES {
+                    self.make_way(exchange, outstanding.origin);
+                }
                 self.progress.push_back(Progress::Retransmitted { fetch: outstanding.fetch, copies });
             }
             Event::Exhausted { exchange, .. } => {
                 let Some(outstanding) = self.known(exchange) else { return };
                 self.saw(outstanding.origin, true, now);
-                let began = self.endpoint.trace(exchange).map(|course| course.first.sent);
+                let began = self.endpoint.trace(exchange).map(|course| course.first().sent);
                 if let (Some(origin), Some(began)) = (self.origins.get_mut(outstanding.origin), began) {
                     origin.round_trip.failed(began, now);
                 }
@@ -364,7 +366,7 @@ impl Upstreams {
                     origin.permits.probing.refused();
                 }
                 if matches!(failure, Failure::Unreachable | Failure::TimedOut) {
-                    self.missed(outstanding.origin, &trace, now);
+                    self.missed(outstanding.origin, &trace, failure, now);
                 }
                 let trace = Some(trace);
                 self.progress.push_back(Progress::Failed { fetch: outstanding.fetch, failure, trace });
@@ -452,6 +454,25 @@ impl Upstreams {
         }
         self.count_transfers(index);
         self.may_move.push(index);
+    }
+
+    /// Several copies in a row were in vain, and the next leaves after a long wait: meanwhile its place in a
+    /// window that is learned is for others, who ask the origin sooner whether it is there.
+    fn make_way(&mut self, exchange: ExchangeId, index: u32) {
+        let Some(origin) = self.origins.get(index) else { return };
+        let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
+        let is_stretched = parameters.retransmit.schedule == CopySchedule::Stretched
+            && parameters.rto.estimator != Estimator::Fixed
+            && origin.round_trip.last().is_some();
+        if is_stretched && matches!(parameters.nstart, Nstart::Auto { .. }) {
+            self.release(exchange);
+        }
+    }
+
+    /// No further copy leaves in this exchange; its place is for others.
+    pub(crate) fn stop_copies(&mut self, exchange: ExchangeId) {
+        self.endpoint.stop_copies(exchange);
+        self.release(exchange);
     }
 
     /// The exchange no longer counts against the window.

@@ -236,7 +236,8 @@ impl Client {
             now,
         );
         let exchange = sent.expect("a client has Message IDs for what a run asks");
-        let token = self.endpoint.trace(exchange).map(|course| Token::new(course.token)).unwrap_or_default();
+        let token =
+            self.endpoint.trace(exchange).map(|course| Token::new(course.token())).unwrap_or_default();
         self.asked.push(Asked { request, token, outcome: Outcome::Waiting, exchange });
     }
 

@@ -33,6 +33,18 @@ impl<K> InOrder<K> {
         Ok(())
     }
 
+    /// Forgets one that is over if it is the first, and then others as long as they are.
+    #[inline]
+    pub fn forget(&mut self, key: &K, is_over: impl Fn(&K) -> bool)
+    where
+        K: PartialEq,
+    {
+        if self.queue.front().is_some_and(|(_, first)| first == key) {
+            self.queue.pop_front();
+            self.forget_while(is_over);
+        }
+    }
+
     /// Forgets the first ones as long as they are over.
     #[inline]
     pub fn forget_while(&mut self, is_over: impl Fn(&K) -> bool) {
@@ -83,6 +95,8 @@ mod tests {
             assert_eq!(deadlines.push(at(key * 10_000), key), Ok(()));
         }
         deadlines.forget_while(|&key| key < 4 || key == 7);
-        assert_eq!(deadlines.expire(at(1_000_000)), Some(4));
+        deadlines.forget(&5, |_| true);
+        deadlines.forget(&4, |&key| key < 7);
+        assert_eq!(deadlines.expire(at(1_000_000)), Some(7));
     }
 }

@@ -209,9 +209,10 @@ impl Table for Upstream {
         Key {
             name: "dormant",
             field: Field::Value("true or false", |t| &mut t.parameters.dormant),
-            doc: "Whether an origin that is down is left alone: once two exchanges have failed and nothing was \
-                  heard of it for `max_wait`, one request at a time is the probe, at growing intervals of up to \
-                  60s, and all others get 5.03 at once with the time to the next probe. Anything heard ends it.",
+            doc: "Whether an origin that is down is left alone: once two exchanges have failed whose copies span \
+                  `max_wait`, and nothing was heard of it, one request at a time is the probe, at growing \
+                  intervals of up to 60s, and all others get 5.03 at once with the time to the next probe. \
+                  Anything heard ends it.",
             why: "",
         },
         Key {

@@ -234,7 +234,7 @@ impl Conversation {
             Received::Nothing => Ok(None),
             Received::Response { exchange, content, .. } => {
                 if let Some(course) = self.endpoint.ended(exchange) {
-                    self.token = Token::new(course.token);
+                    self.token = Token::new(course.token());
                 }
                 // The Acknowledgement of a separate response. When it cannot be sent, the response is
                 // there all the same.
@@ -303,7 +303,7 @@ impl Conversation {
     fn give_up(&mut self, exchange: ExchangeId, error: io::Error) -> Ended {
         let course = self.endpoint.cancel(exchange);
         let (copies, acknowledged) =
-            course.map_or((0, false), |course| (course.copies(), course.first_ack.is_some()));
+            course.map_or((0, false), |course| (course.copies(), course.first_ack().is_some()));
         Ended { peer: self.peer.remote, why: Why::Socket(error), copies, acknowledged }
     }
 }

@@ -30,7 +30,7 @@ impl Endpoint {
         let confirmable = message_type == MessageType::Confirmable;
         let class = class(confirmable, &content);
         let digest = self.duplicates.digest(bytes);
-        let mut known = Known::New;
+        let mut known = Known::New(0);
         if let Some(peer) = sender.number {
             known = self.duplicates.find(peer, message_id, digest, now);
             if let Known::Repeated(entry) = known {
@@ -53,13 +53,15 @@ impl Endpoint {
         let message = Message { peer, message_id, digest, class, account, reply };
         let entry = match known {
             Known::Repeated(entry) => entry,
-            Known::Expired(entry) => self.duplicates.replace(&mut self.peers, entry, message, now),
+            Known::Expired(entry) => self.duplicates.replace(&mut self.peers, entry, &message, now),
             Known::Reused(entry) => {
                 self.counters.reused_message_ids += 1;
-                self.duplicates.replace(&mut self.peers, entry, message, now)
+                self.duplicates.replace(&mut self.peers, entry, &message, now)
             }
-            Known::New => {
-                let (entry, forgotten) = self.duplicates.remember(&mut self.peers, message, now);
+            Known::New(hash) => {
+                let is_stranger = sender.number.is_none();
+                let hash = if is_stranger { self.duplicates.hash(peer, message_id) } else { hash };
+                let (entry, forgotten) = self.duplicates.remember(&mut self.peers, hash, &message, now);
                 self.counters.forgotten += forgotten;
                 match entry {
                     Some(entry) => entry,
@@ -170,7 +172,14 @@ impl Endpoint {
         pending.answerable = Answerable::Separate;
         let timer = pending.timer.take();
         let (peer, message_id, entry) = (pending.peer, pending.message_id, pending.entry);
-        self.no_early_acknowledgement(timer);
+        match timer {
+            Some(timer) => drop(self.timers.cancel(timer)),
+            // Its own may have been taken out before.
+            None => {
+                let is_over = |&id: &_| !self.pending.get(id).is_some_and(Pending::is_acknowledged_later);
+                self.acknowledgements.forget_while(is_over);
+            }
+        }
         self.duplicates.set_reply(entry, Reply::EmptyAcknowledgement);
         if let Some(account) = self.duplicates.account(entry) {
             let fits = account.spend(EMPTY);
@@ -180,14 +189,14 @@ impl Endpoint {
         true
     }
 
-    /// The early Acknowledgement of a request is not waited for any more.
-    pub(super) fn no_early_acknowledgement(&mut self, timer: Option<TimerId>) {
+    /// The early Acknowledgement of a request that is answered is not waited for any more.
+    #[inline]
+    pub(super) fn no_early_acknowledgement(&mut self, exchange: ExchangeId, timer: Option<TimerId>) {
         match timer {
             Some(timer) => drop(self.timers.cancel(timer)),
             None => {
-                let pending = &self.pending;
-                self.acknowledgements
-                    .forget_while(|&id| !pending.get(id).is_some_and(Pending::is_acknowledged_later));
+                let is_over = |&id: &_| !self.pending.get(id).is_some_and(Pending::is_acknowledged_later);
+                self.acknowledgements.forget(&exchange, is_over);
             }
         }
     }
@@ -203,7 +212,7 @@ impl Endpoint {
 
     /// From whom an unanswered request came.
     pub fn requester(&self, exchange: ExchangeId) -> Option<Peer> {
-        self.pending.get(exchange).map(|pending| *self.peers.get(pending.peer))
+        self.pending.get(exchange).map(|pending| self.peers.get(pending.peer))
     }
 }
 

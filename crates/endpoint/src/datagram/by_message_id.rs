@@ -1,5 +1,8 @@
 //! Our messages under way by peer and Message ID: how Acknowledgements, Resets and ICMP errors find
-//! them. What is in the table is the slot of a message, in which the two are read.
+//! them. What is kept is the slot of a message, in which the two are read.
+//!
+//! Message IDs towards a peer count up, so that those of the last messages fall beside each other in a
+//! ring. What another takes the place of while it is under way moves to a table.
 
 use coapway_message::ExchangeId;
 use hashbrown::HashTable;
@@ -9,57 +12,89 @@ use super::peers::{PeerNumber, Peers};
 use super::slots::Slots;
 use crate::peer::Peer;
 
+const NONE: u32 = u32::MAX;
+const FEWEST: usize = 256;
+/// As many places as the ring has at most.
+const MOST: usize = 1 << 15;
+
 #[derive(Debug)]
 pub(super) struct ByMessageId {
-    slots: HashTable<u32>,
+    /// As many as a power of two. A slot stays in its place when its message is over: whether it still
+    /// holds it is read there.
+    ring: Vec<u32>,
+    others: HashTable<u32>,
     hasher: ahash::RandomState,
 }
 
 impl ByMessageId {
     pub(super) fn new(hasher: ahash::RandomState) -> Self {
-        // Room from the start: a table that is full of traces of what is over is tidied often.
-        Self { slots: HashTable::with_capacity(448), hasher }
+        Self { ring: vec![NONE; FEWEST], others: HashTable::new(), hasher }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.slots.len()
+    #[inline]
+    const fn place(&self, (peer, message_id): (PeerNumber, u16)) -> usize {
+        let spread = peer.number().wrapping_mul(0x9E37_79B1).wrapping_add(message_id as u32);
+        spread as usize & self.ring.len().wrapping_sub(1)
     }
 
-    /// Adds a message whose peer and Message ID no other under way has.
+    /// Whether the message under way in this slot has this place in the ring.
+    #[inline]
+    fn stands_at(&self, messages: &Slots<Message>, slot: u32, place: usize) -> bool {
+        messages.live(slot).is_some_and(|message| self.place(key(message)) == place)
+    }
+
+    /// Adds the message in this slot; of several under one Message ID the last is found.
     #[inline]
     pub(super) fn insert(&mut self, messages: &Slots<Message>, slot: u32) {
-        let hasher = &self.hasher;
-        self.slots.insert_unique(hash(hasher, key(messages.at(slot))), slot, |&slot| {
-            hash(hasher, key(messages.at(slot)))
-        });
-    }
-
-    /// Takes one out.
-    #[inline]
-    pub(super) fn remove(&mut self, messages: &Slots<Message>, slot: u32) {
-        let hash = hash(&self.hasher, key(messages.at(slot)));
-        if let Ok(found) = self.slots.find_entry(hash, |&other| other == slot) {
-            found.remove();
+        if messages.len() > self.ring.len() / 2 && self.ring.len() < MOST {
+            self.grow(messages);
+        }
+        let place = self.place(key(messages.at(slot)));
+        let Some(&before) = self.ring.get(place) else { return };
+        if before != slot && self.stands_at(messages, before, place) {
+            self.insert_other(messages, before);
+        }
+        if let Some(place) = self.ring.get_mut(place) {
+            *place = slot;
         }
     }
 
-    /// Takes out the one to `peer` with this Message ID, if it is wanted.
+    #[inline(never)]
+    fn insert_other(&mut self, messages: &Slots<Message>, slot: u32) {
+        let hash_of = |slot| hash(&self.hasher, key(messages.at(slot)));
+        self.others.insert_unique(hash_of(slot), slot, |&slot| hash_of(slot));
+    }
+
+    #[cold]
+    fn grow(&mut self, messages: &Slots<Message>) {
+        let before: Vec<u32> = (0..)
+            .zip(&self.ring)
+            .filter(|&(place, &slot)| self.stands_at(messages, slot, place))
+            .map(|(_, &slot)| slot)
+            .collect();
+        self.ring = vec![NONE; self.ring.len() * 2];
+        // Those that had places of their own have them still.
+        for slot in before {
+            let place = self.place(key(messages.at(slot)));
+            self.ring[place] = slot;
+        }
+    }
+
+    /// Takes out the message in this slot, which is still under way.
     #[inline]
-    pub(super) fn remove_if(
-        &mut self,
-        messages: &Slots<Message>,
-        peer: PeerNumber,
-        message_id: u16,
-        is_wanted: impl FnOnce(&Message) -> bool,
-    ) -> Option<ExchangeId> {
-        let wanted = (peer, message_id);
-        let is_it = |&slot: &u32| key(messages.at(slot)) == wanted;
-        let found = self.slots.find_entry(hash(&self.hasher, wanted), is_it).ok()?;
-        let slot = *found.get();
-        is_wanted(messages.at(slot)).then(|| {
+    pub(super) fn remove(&mut self, messages: &Slots<Message>, slot: u32) {
+        let place = self.place(key(messages.at(slot)));
+        if self.ring.get(place) != Some(&slot) {
+            self.remove_other(messages, slot);
+        }
+    }
+
+    #[inline(never)]
+    fn remove_other(&mut self, messages: &Slots<Message>, slot: u32) {
+        let hash = hash(&self.hasher, key(messages.at(slot)));
+        if let Ok(found) = self.others.find_entry(hash, |&other| other == slot) {
             found.remove();
-            messages.id(slot)
-        })
+        }
     }
 
     #[inline]
@@ -70,8 +105,18 @@ impl ByMessageId {
         message_id: u16,
     ) -> Option<ExchangeId> {
         let wanted = (peer, message_id);
+        let &slot = self.ring.get(self.place(wanted))?;
+        match messages.live(slot) {
+            Some(message) if key(message) == wanted => Some(messages.id(slot)),
+            _ if self.others.is_empty() => None,
+            _ => self.get_other(messages, wanted),
+        }
+    }
+
+    #[inline(never)]
+    fn get_other(&self, messages: &Slots<Message>, wanted: (PeerNumber, u16)) -> Option<ExchangeId> {
         let is_it = |&slot: &u32| key(messages.at(slot)) == wanted;
-        self.slots.find(hash(&self.hasher, wanted), is_it).map(|&slot| messages.id(slot))
+        self.others.find(hash(&self.hasher, wanted), is_it).map(|&slot| messages.id(slot))
     }
 
     /// The message to `peer`; where `peer` names no address of ours, one from any of them: an ICMP error
@@ -88,6 +133,14 @@ impl ByMessageId {
             (None, None) => peers.at_any_address(peer).find_map(find),
             (found, _) => found,
         }
+    }
+
+    /// Panics when a message under way is not found, or one that is over has a place in the table.
+    pub(super) fn check_invariants(&self, messages: &Slots<Message>) {
+        let stand = |(place, &slot): (usize, &u32)| self.stands_at(messages, slot, place);
+        let in_ring = self.ring.iter().enumerate().filter(|&of| stand(of)).count();
+        assert_eq!(in_ring + self.others.len(), messages.len(), "each message under way has its ID");
+        assert!(self.others.iter().all(|&slot| messages.live(slot).is_some()));
     }
 }
 
@@ -161,19 +214,61 @@ mod tests {
     #[test]
     fn a_message_is_found_until_it_is_taken_out() {
         let mut table = Table::new();
-        let all: Vec<_> = (0..2000).map(|id| table.add(&peer(0, None, id % 7), id)).collect();
+        // More than there is room for in the ring.
+        let all: Vec<_> = (0..60_000).map(|id| table.add(&peer(0, None, id % 7), id)).collect();
+        assert_eq!(table.table.ring.len(), MOST);
+        table.table.check_invariants(&table.messages);
         for ((peer, exchange), id) in all.into_iter().zip(0..) {
             let Table { table, messages, .. } = &mut table;
             assert_eq!(table.get(messages, peer, id), Some(exchange));
             assert_eq!(table.get(messages, peer, id + 1), None, "it is another peer's");
-            assert_eq!(table.remove_if(messages, peer, id, |_| false), None);
-            if id % 2 == 0 {
-                table.remove(messages, exchange.slot);
+            table.remove(messages, exchange.slot);
+            messages.end(exchange.slot);
+            assert_eq!(table.get(messages, peer, id), None);
+        }
+        assert!(table.table.others.is_empty() && table.messages.len() == 0);
+    }
+
+    #[test]
+    fn of_several_under_one_message_id_the_last_is_found() {
+        let mut table = Table::new();
+        let (number, first) = table.add(&peer(0, None, 1), 7);
+        let (_, second) = table.add(&peer(0, None, 1), 7);
+        let Table { table, messages, .. } = &mut table;
+        for (found, other) in [(second, first), (first, second)] {
+            table.check_invariants(messages);
+            assert_eq!(table.get(messages, number, 7), Some(found));
+            assert_ne!(found, other);
+            table.remove(messages, found.slot);
+            messages.end(found.slot);
+        }
+        assert_eq!(table.get(messages, number, 7), None);
+        table.check_invariants(messages);
+    }
+
+    #[test]
+    fn whatever_comes_and_goes_is_found_while_it_is_there() {
+        let mut random = fastrand::Rng::with_seed(5);
+        let (mut table, mut under_way) = (Table::new(), Vec::new());
+        let mut next = [0_u16; 40];
+        for round in 0..30_000 {
+            let most = if round % 5000 < 2500 { 900 } else { 100 };
+            if under_way.len() < most {
+                let port = random.u16(..40);
+                let id = &mut next[usize::from(port)];
+                *id += 1;
+                let (number, exchange) = table.add(&peer(0, None, port), *id);
+                under_way.push((number, *id, exchange));
             } else {
-                assert_eq!(table.remove_if(messages, peer, id, |_| true), Some(exchange));
+                let (_, _, exchange) = under_way.swap_remove(random.usize(..under_way.len()));
+                table.table.remove(&table.messages, exchange.slot);
+                table.messages.end(exchange.slot);
             }
-            assert_eq!((table.get(messages, peer, id), table.len()), (None, 1999 - usize::from(id)));
-            messages.remove(exchange);
+            let &(number, id, exchange) = random.choice(&under_way).expect("some");
+            assert_eq!(table.table.get(&table.messages, number, id), Some(exchange));
+            if round % 100 == 0 {
+                table.table.check_invariants(&table.messages);
+            }
         }
     }
 }

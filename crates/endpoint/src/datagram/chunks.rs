@@ -46,13 +46,19 @@ impl<T> Chunks<T> {
 
 impl<T: Default> Chunks<T> {
     /// Hands out one more place, which is blank.
+    #[inline]
     pub(super) fn add(&mut self) -> u32 {
         let number = self.end;
         if number as usize / CHUNK == self.chunks.len() {
-            self.chunks.push(Box::new(std::array::from_fn(|_| T::default())));
+            self.add_chunk();
         }
         self.end += 1;
         number
+    }
+
+    #[cold]
+    fn add_chunk(&mut self) {
+        self.chunks.push(Box::new(std::array::from_fn(|_| T::default())));
     }
 }
 

@@ -14,6 +14,10 @@ use crate::parameters::Nstart;
 const FLOOR_SAMPLES: u64 = 8;
 const FLOOR: f64 = 4.0;
 
+/// So many copies in a row without anything from the origin are silence; fewer are chance, since what is lost
+/// takes a place for longer than what is not.
+const SILENCE: u32 = 4;
+
 /// The typical round-trip time moves by this share of itself towards each sample.
 const STEP: f64 = 1.0 / 16.0;
 /// A queue on the way may make the round trip longer by so much, in microseconds, whatever it was before.
@@ -30,6 +34,8 @@ pub struct Window {
     was_cut: bool,
     last_cut: Option<Instant>,
     last_arrival: Option<Instant>,
+    /// Copies that went without Acknowledgement since then.
+    unheard: u32,
     /// The last exchanges, newest in the lowest bit: one for each that needed a second copy.
     needed_copies: u128,
     /// The median of the last round-trip times, in microseconds; 0 before the first.
@@ -48,6 +54,7 @@ impl Window {
             was_cut: false,
             last_cut: None,
             last_arrival: None,
+            unheard: 0,
             needed_copies: 0,
             typical: 0.0,
             unloaded: 0.0,
@@ -106,7 +113,7 @@ impl Window {
 
     /// Anything came from the origin.
     pub const fn arrived(&mut self, now: Instant) {
-        self.last_arrival = Some(now);
+        (self.last_arrival, self.unheard) = (Some(now), 0);
     }
 
     /// A Confirmable exchange was acknowledged after `copies` copies; `exact_samples` were seen so
@@ -166,8 +173,10 @@ impl Window {
             return;
         }
         // What leaves at the moment of an arrival leaves because of it, or after it was read.
-        let silent = self.last_arrival.is_none_or(|arrival| arrival <= loss.sent);
-        let considered = (2.0 * self.size).clamp(20.0, 128.0) as u32;
+        self.unheard = self.unheard.saturating_add(1);
+        let silent = self.unheard >= SILENCE && self.last_arrival.is_none_or(|arrival| arrival <= loss.sent);
+        // Of fewer, chance makes it most now and then although each way loses but 15 %.
+        let considered = (2.0 * self.size).clamp(64.0, 128.0) as u32;
         let mask = u128::MAX >> (128 - considered);
         let mostly_lost = (self.needed_copies & mask).count_ones() * 2 > considered;
         let swollen = match (loss.round_trip, loss.minimum) {
@@ -241,6 +250,25 @@ mod tests {
         assert_eq!(grown(1024).size(), 1024);
     }
 
+    /// So many copies in a row were lost and nothing was heard meanwhile, the last at `second`.
+    fn silent(window: &mut Window, copies: u32, second: u64) {
+        window.arrived(at(9));
+        (0..copies).for_each(|_| window.timed_out(&loss(10), at(second)));
+    }
+
+    #[test]
+    fn three_copies_in_a_row_are_chance_and_four_are_silence() {
+        for (copies, size) in [(3, 64), (4, 32), (40, 32)] {
+            let mut window = grown(64);
+            silent(&mut window, copies, 12);
+            assert_eq!(window.size(), size, "{copies} copies");
+        }
+        let mut window = grown(64);
+        silent(&mut window, 3, 12);
+        silent(&mut window, 3, 14);
+        assert_eq!(window.size(), 64, "something was heard in between");
+    }
+
     #[test]
     fn random_loss_does_not_close_it() {
         let mut window = grown(64);
@@ -252,8 +280,7 @@ mod tests {
     #[test]
     fn silence_halves_it_once_a_timeout_and_down_to_the_floor() {
         let mut window = grown(64);
-        window.arrived(at(9));
-        window.timed_out(&loss(10), at(12));
+        silent(&mut window, 4, 12);
         window.timed_out(&loss(10), at(13));
         assert_eq!(window.size(), 32);
         for second in 0..40 {
@@ -277,7 +304,7 @@ mod tests {
     #[test]
     fn mostly_lost_exchanges_halve_it() {
         let mut window = grown(10);
-        for _ in 0..20 {
+        for _ in 0..33 {
             window.acknowledged(2, 100, true);
         }
         window.arrived(at(11));
@@ -323,18 +350,21 @@ mod tests {
     #[test]
     fn a_timeout_after_a_cut_it_may_be_cut_again() {
         let mut window = grown(64);
+        silent(&mut window, 3, 11);
         for (second, size) in [(12, 32), (13, 32), (14, 16)] {
             window.timed_out(&loss(10), at(second));
             assert_eq!(window.size(), size, "at {second} s");
         }
     }
 
-    /// So many round trips of `millis`, one a second, while requests wait.
-    fn round_trips(window: &mut Window, from: u64, count: u64, millis: u64) {
-        for second in from..from + count {
+    /// So many round trips of `millis`, one a second, while requests wait; returns the smallest window.
+    fn round_trips(window: &mut Window, from: u64, count: u64, millis: u64) -> u32 {
+        let sizes = (from..from + count).map(|second| {
             window.saw(Duration::from_millis(millis), at(second));
             window.acknowledged(1, 100, true);
-        }
+            window.size()
+        });
+        sizes.min().unwrap_or(0)
     }
 
     #[test]
@@ -342,8 +372,7 @@ mod tests {
         let mut window = Window::new(AUTO);
         round_trips(&mut window, 0, 60, 100);
         assert_eq!(window.size(), 64);
-        round_trips(&mut window, 100, 100, 2000);
-        assert_eq!(window.size(), 4);
+        assert_eq!(round_trips(&mut window, 100, 100, 2000), 4);
         round_trips(&mut window, 300, 100, 2000);
         assert!(window.size() > 10, "what lasts is the path, and no queue of ours");
     }
@@ -365,7 +394,7 @@ mod tests {
     #[test]
     fn a_loss_at_the_floor_does_not_slow_the_growth() {
         let mut window = Window::new(AUTO);
-        window.timed_out(&Loss { exact_samples: 0, ..loss(0) }, at(2));
+        (0..4).for_each(|_| window.timed_out(&Loss { exact_samples: 0, ..loss(0) }, at(2)));
         for exchange in 0..20 {
             window.acknowledged(1, exchange, true);
         }
@@ -376,7 +405,7 @@ mod tests {
     fn a_copy_that_left_at_the_moment_of_the_last_arrival_was_not_heard_of() {
         let mut window = grown(64);
         window.arrived(at(10));
-        window.timed_out(&loss(10), at(12));
+        (0..4).for_each(|_| window.timed_out(&loss(10), at(12)));
         assert_eq!(window.size(), 32);
     }
 

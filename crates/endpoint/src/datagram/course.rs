@@ -1,10 +1,165 @@
 //! How exchanges of ours go and went, and what was sent in them.
 
-use coapway_message::{Content, Datagram, ExchangeId};
+use std::time::Duration;
+
+use coapway_message::{Content, Datagram, ExchangeId, Token};
+use coapway_time::Instant;
 
 use super::endpoint::Endpoint;
 use super::message::Message;
-use crate::trace::Course;
+use super::peers::Peers;
+use crate::peer::Peer;
+use crate::trace::{AnswerKind, Copy, Trace};
+
+/// How an exchange goes or went, as its endpoint knows it. At least one copy left.
+#[derive(Clone, Copy, Debug)]
+pub struct Course<'e>(Of<'e>);
+
+#[derive(Clone, Copy, Debug)]
+enum Of<'e> {
+    /// One in an endpoint, and its copies after the first.
+    Message(&'e Message, &'e [Copy], &'e Peers),
+    /// One that was kept, with its first copy.
+    Trace(&'e Trace, Copy),
+}
+
+impl Trace {
+    /// The time to the first Acknowledgement when exactly one copy had left: an exact sample
+    /// (Karn; R-USR-17).
+    pub fn exact_round_trip(&self) -> Option<Duration> {
+        self.course()?.exact_round_trip()
+    }
+
+    /// The same, borrowed; `None` when no copy left.
+    pub fn course(&self) -> Option<Course<'_>> {
+        Course::of_trace(self)
+    }
+}
+
+impl<'e> Course<'e> {
+    pub(crate) fn of_trace(trace: &'e Trace) -> Option<Self> {
+        Some(Self(Of::Trace(trace, *trace.copies.first()?)))
+    }
+
+    /// To whom.
+    #[inline]
+    pub fn peer(&self) -> Peer {
+        match self.0 {
+            Of::Message(message, _, peers) => peers.get(message.peer),
+            Of::Trace(trace, _) => trace.peer,
+        }
+    }
+
+    /// Our Message ID.
+    #[inline]
+    pub const fn message_id(&self) -> u16 {
+        match self.0 {
+            Of::Message(message, ..) => message.message_id,
+            Of::Trace(trace, _) => trace.message_id,
+        }
+    }
+
+    /// Our token, or the one the caller gave.
+    #[inline]
+    pub fn token(&self) -> &'e [u8] {
+        match self.0 {
+            Of::Message(message, ..) => message.token.as_bytes(),
+            Of::Trace(trace, _) => trace.token.as_bytes(),
+        }
+    }
+
+    /// Whether it was Confirmable.
+    #[inline]
+    pub fn is_confirmable(&self) -> bool {
+        match self.0 {
+            Of::Message(message, ..) => message.is_confirmable(),
+            Of::Trace(trace, _) => trace.confirmable,
+        }
+    }
+
+    /// The first copy.
+    #[inline]
+    pub const fn first(&self) -> Copy {
+        match self.0 {
+            Of::Message(message, ..) => message.first_copy(),
+            Of::Trace(_, first) => first,
+        }
+    }
+
+    /// The copies after the first.
+    #[inline]
+    pub fn further(&self) -> &'e [Copy] {
+        match self.0 {
+            Of::Message(_, further, _) => further,
+            Of::Trace(trace, _) => trace.copies.get(1..).unwrap_or_default(),
+        }
+    }
+
+    /// How many copies left.
+    #[inline]
+    pub fn copies(&self) -> u32 {
+        1 + self.further().len() as u32
+    }
+
+    /// When the first Acknowledgement came, with or without a response.
+    #[inline]
+    pub fn first_ack(&self) -> Option<Instant> {
+        match self.0 {
+            Of::Message(message, ..) => message.first_ack(),
+            Of::Trace(trace, _) => trace.first_ack,
+        }
+    }
+
+    /// Acknowledgements that came; from 65 535 on they are not counted.
+    #[inline]
+    pub fn acks(&self) -> u32 {
+        match self.0 {
+            Of::Message(message, ..) => message.acks.into(),
+            Of::Trace(trace, _) => trace.acks,
+        }
+    }
+
+    /// How the response came.
+    #[inline]
+    pub const fn answer(&self) -> Option<AnswerKind> {
+        match self.0 {
+            Of::Message(message, ..) => message.answer,
+            Of::Trace(trace, _) => trace.answer,
+        }
+    }
+
+    /// Bytes of one copy.
+    #[inline]
+    pub fn bytes(&self) -> u32 {
+        match self.0 {
+            Of::Message(message, ..) => message.datagram().len() as u32,
+            Of::Trace(trace, _) => trace.bytes,
+        }
+    }
+
+    /// The time to the first Acknowledgement when exactly one copy had left: an exact sample
+    /// (Karn; R-USR-17).
+    #[inline]
+    pub fn exact_round_trip(&self) -> Option<Duration> {
+        let first_ack = self.first_ack().filter(|_| self.further().is_empty())?;
+        Some(first_ack.since(self.first().sent))
+    }
+
+    /// All of it, to be kept.
+    pub fn trace(&self) -> Trace {
+        Trace {
+            peer: self.peer(),
+            message_id: self.message_id(),
+            token: Token::new(self.token()),
+            confirmable: self.is_confirmable(),
+            copies: std::iter::once(self.first()).chain(self.further().iter().copied()).collect(),
+            first_ack: self.first_ack(),
+            acks: self.acks(),
+            answer: self.answer(),
+            bytes: self.bytes(),
+        }
+    }
+}
 
 impl Endpoint {
     /// How an exchange went so far.
@@ -31,17 +186,42 @@ impl Endpoint {
     #[inline]
     fn course<'e>(&'e self, message: &'e Message) -> Course<'e> {
         let active = message.active.and_then(|number| self.active.get(number));
-        Course {
-            peer: self.peers.get(message.peer),
-            message_id: message.message_id,
-            token: message.token.as_bytes(),
-            confirmable: message.is_confirmable(),
-            first: message.first_copy(),
-            further: active.map_or(&[], |active| &active.further),
-            first_ack: message.first_ack(),
-            acks: message.acks.into(),
-            answer: message.answer,
-            bytes: message.datagram().len() as u32,
+        Course(Of::Message(message, active.map_or(&[], |active| &active.further), &self.peers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_is_borrowed_says_the_same_as_what_is_kept() {
+        let copy = |millis| Copy {
+            sent: Instant::ZERO + Duration::from_millis(millis),
+            timeout: Duration::from_secs(2),
+        };
+        let once = Trace {
+            peer: Peer { local: Default::default(), remote: ([127, 0, 0, 1], 5683).into() },
+            message_id: 7,
+            token: Token::new(b"token"),
+            confirmable: true,
+            copies: [copy(10)].into_iter().collect(),
+            first_ack: Some(copy(60).sent),
+            acks: 1,
+            answer: Some(AnswerKind::Piggybacked),
+            bytes: 40,
+        };
+        let twice = Trace { copies: [copy(10), copy(2010)].into_iter().collect(), ..once.clone() };
+        let never = Trace { first_ack: None, ..once.clone() };
+        for (trace, copies, exact) in [(&once, 1, Some(50)), (&twice, 2, None), (&never, 1, None)] {
+            let course = trace.course().expect("a copy left");
+            assert_eq!((&course.trace(), course.copies()), (trace, copies));
+            assert!(course.first() == copy(10) && course.further() == &trace.copies[1..]);
+            let exact = exact.map(Duration::from_millis);
+            assert_eq!((course.exact_round_trip(), trace.exact_round_trip()), (exact, exact));
         }
+        assert!(Trace { copies: Default::default(), ..once }.course().is_none());
     }
 }

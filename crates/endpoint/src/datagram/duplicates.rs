@@ -36,8 +36,8 @@ pub(super) struct Message {
 /// What is known of a message that came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
-    /// Nothing.
-    New,
+    /// Nothing; this is its hash, for [`Duplicates::remember`].
+    New(u64),
     /// It came before.
     Repeated(EntryId),
     /// Another message came under its Message ID.
@@ -60,11 +60,33 @@ pub(super) struct Duplicates {
     /// written first is forgotten first.
     replies: [Replies; 2],
     lifetimes: [Duration; 3],
+    /// When the first in one of the queues may be expired.
+    soonest: Moment,
+    sums: Sums,
+    limit: usize,
+}
+
+/// Bytes that are in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sums {
     bytes: usize,
     /// Of these, what belongs to entries that are never forgotten before their lifetime. They get
     /// seven eighths at most, so that others are still remembered for a while.
     kept: usize,
-    limit: usize,
+}
+
+impl Sums {
+    #[inline]
+    fn add(&mut self, bytes: usize, is_kept: bool) {
+        self.bytes += bytes;
+        self.kept += if is_kept { bytes } else { 0 };
+    }
+
+    #[inline]
+    fn subtract(&mut self, bytes: usize, is_kept: bool) {
+        self.bytes -= bytes;
+        self.kept -= if is_kept { bytes } else { 0 };
+    }
 }
 
 /// What is older than its lifetime by this is forgotten although nothing comes in.
@@ -91,8 +113,8 @@ impl Duplicates {
             queues: Default::default(),
             replies: Default::default(),
             lifetimes: [confirmable, confirmable, non_confirmable],
-            bytes: 0,
-            kept: 0,
+            soonest: Moment::NEVER,
+            sums: Sums::default(),
             limit,
         }
     }
@@ -120,14 +142,21 @@ impl Duplicates {
         self.hasher.hash_one(datagram)
     }
 
+    /// What a message is found by.
+    #[inline]
+    pub(super) fn hash(&self, peer: PeerNumber, message_id: u16) -> u64 {
+        hash(&self.hasher, peer, message_id)
+    }
+
+    #[inline]
     pub(super) fn find(&self, peer: PeerNumber, message_id: u16, digest: u64, now: Instant) -> Known {
-        let hash = hash(&self.hasher, peer, message_id);
+        let hash = self.hash(peer, message_id);
         let found = self.remembered.find(hash, |&index| {
             let entry = &self.entries[index];
             entry.message_id == message_id && entry.peer == peer
         });
         match found {
-            None => Known::New,
+            None => Known::New(hash),
             Some(&index) => {
                 let entry = &self.entries[index];
                 let id = EntryId { index, generation: entry.generation };
@@ -142,7 +171,7 @@ impl Duplicates {
         }
     }
 
-    /// Remembers a message that [`Duplicates::find`] did not find.
+    /// Remembers a message that [`Duplicates::find`] did not find, under its hash.
     ///
     /// Errors: `None` when the memory is full of entries that must not be forgotten, and while the
     ///         replies to those that were open when it became so take more than their share. The
@@ -150,17 +179,26 @@ impl Duplicates {
     pub(super) fn remember(
         &mut self,
         peers: &mut Peers,
-        message: Message,
+        hash: u64,
+        message: &Message,
         now: Instant,
     ) -> (Option<EntryId>, u64) {
-        let Message { peer, message_id, digest, class, account, reply } = message;
-        self.expire(peers, now);
-        if class.is_kept() && self.kept + ENTRY_BYTES + peers.would_take(peer, true).1 > self.limit / 8 * 7 {
+        let &Message { peer, message_id, digest, class, account, reply } = message;
+        if self.soonest.is_over(now) {
+            self.expire(peers, now);
+        }
+        let is_kept = class.is_kept();
+        let (mut of_peer, of_peer_kept) = peers.would_take(peer, is_kept);
+        if is_kept && self.sums.kept + ENTRY_BYTES + of_peer_kept > self.limit / 8 * 7 {
             return (None, 0);
         }
-        let forgotten = self.make_room(peers, Some(peer));
-        if self.bytes + Self::wanted(peers, Some(peer)) > self.limit {
-            return (None, forgotten);
+        let mut forgotten = 0;
+        if self.sums.bytes + ENTRY_BYTES + of_peer > self.limit {
+            forgotten = self.make_room(peers, Some(peer));
+            of_peer = peers.would_take(peer, is_kept).0;
+            if self.sums.bytes + ENTRY_BYTES + of_peer > self.limit {
+                return (None, forgotten);
+            }
         }
         let index = match self.free.pop() {
             Some(index) => index,
@@ -172,15 +210,30 @@ impl Duplicates {
         let reply = Some(reply);
         *place = Entry { digest, expires, account, reply, peer, generation, message_id, class };
         let (entries, hasher) = (&self.entries, &self.hasher);
-        self.remembered.insert_unique(hash(hasher, peer, message_id), index, |&index| {
+        self.remembered.insert_unique(hash, index, |&index| {
             let entry = &entries[index];
-            hash(hasher, entry.peer, entry.message_id)
+            self::hash(hasher, entry.peer, entry.message_id)
         });
-        self.queues[class as usize].push_back((Moment::at_or_after(expires), index));
-        let (bytes, kept) = peers.remember(peer, class.is_kept());
-        self.bytes += ENTRY_BYTES + bytes;
-        self.kept += if class.is_kept() { ENTRY_BYTES + kept } else { 0 };
+        self.enqueue(class, expires, index);
+        peers.remember(peer, is_kept);
+        self.sums.bytes += ENTRY_BYTES + of_peer;
+        self.sums.kept += if is_kept { ENTRY_BYTES + of_peer_kept } else { 0 };
         (Some(EntryId { index, generation }), forgotten)
+    }
+
+    #[inline]
+    fn enqueue(&mut self, class: Class, expires: Instant, index: u32) {
+        let (queue, moment) = (&mut self.queues[class as usize], Moment::at_or_after(expires));
+        if queue.is_empty() {
+            self.soonest = self.soonest.min(moment);
+        }
+        queue.push_back((moment, index));
+    }
+
+    /// To be called when something was taken out of a queue.
+    fn find_soonest(&mut self) {
+        let fronts = self.queues.iter().filter_map(|queue| Some(queue.front()?.0));
+        self.soonest = fronts.min().unwrap_or(Moment::NEVER);
     }
 
     #[inline]
@@ -204,39 +257,31 @@ impl Duplicates {
     /// The account of a request whose entry was not forgotten.
     pub(super) fn account(&mut self, id: EntryId) -> Option<&mut Account> {
         let entry = self.entries.get_mut(id.index)?;
-        (entry.generation == id.generation && entry.reply.is_some()).then_some(&mut entry.account)
+        entry.is_remembered_as(id).then_some(&mut entry.account)
     }
 
     /// Changes what a repeat gets; nothing happens when the entry was forgotten.
     pub(super) fn set_reply(&mut self, id: EntryId, reply: Reply) {
-        if self.reply(id).is_some() {
-            self.exchange_reply(id.index, Some(reply));
+        if let Some(entry) = self.entries.get_mut(id.index)
+            && entry.is_remembered_as(id)
+        {
+            exchange_reply(entry, &mut self.replies, &mut self.sums, Some(reply));
         }
     }
 
     /// From now on a repeat gets this datagram. The number says how many entries were forgotten to make
     /// room.
+    #[inline]
     pub(super) fn set_datagram(&mut self, peers: &mut Peers, id: EntryId, datagram: &[u8]) -> u64 {
-        let Some(&Entry { reply: Some(_), class, .. }) = self.entry(id) else { return 0 };
+        let Some(entry) = self.entries.get_mut(id.index) else { return 0 };
+        if !entry.is_remembered_as(id) {
+            return 0;
+        }
         // None can be sent that is too long to be stored.
-        let stored = self.replies[class.memory()].push(datagram);
-        self.exchange_reply(id.index, Some(stored.map_or(Reply::EmptyAcknowledgement, Reply::Datagram)));
-        self.make_room(peers, None)
-    }
-
-    /// Puts another reply into an entry and keeps count of the bytes.
-    fn exchange_reply(&mut self, index: u32, reply: Option<Reply>) -> Option<Reply> {
-        let entry = &mut self.entries[index];
-        let before = std::mem::replace(&mut entry.reply, reply);
-        let (less, more) = (before.map_or(0, Reply::stored), reply.map_or(0, Reply::stored));
-        self.bytes = self.bytes - less + more;
-        if entry.class.is_kept() {
-            self.kept = self.kept - less + more;
-        }
-        if let Some(Reply::Datagram(extent)) = before {
-            self.replies[entry.class.memory()].release(extent);
-        }
-        before
+        let stored = self.replies[entry.class.memory()].push(datagram);
+        let reply = stored.map_or(Reply::EmptyAcknowledgement, Reply::Datagram);
+        exchange_reply(entry, &mut self.replies, &mut self.sums, Some(reply));
+        if self.sums.bytes <= self.limit { 0 } else { self.make_room(peers, None) }
     }
 
     /// Another message came under the Message ID of this entry and takes its place.
@@ -244,16 +289,16 @@ impl Duplicates {
         &mut self,
         peers: &mut Peers,
         id: EntryId,
-        message: Message,
+        message: &Message,
         now: Instant,
     ) -> EntryId {
-        let Message { peer, digest, class, account, reply, .. } = message;
-        self.exchange_reply(id.index, Some(reply));
+        let &Message { peer, digest, class, account, reply, .. } = message;
         let entry = &mut self.entries[id.index];
+        exchange_reply(entry, &mut self.replies, &mut self.sums, Some(reply));
         debug_assert_eq!(entry.peer, peer);
         match (entry.class.is_kept(), class.is_kept()) {
-            (false, true) => self.kept += ENTRY_BYTES + peers.keep(peer),
-            (true, false) => self.kept -= ENTRY_BYTES + peers.keep_no_more(peer),
+            (false, true) => self.sums.kept += ENTRY_BYTES + peers.keep(peer),
+            (true, false) => self.sums.kept -= ENTRY_BYTES + peers.keep_no_more(peer),
             (true, true) | (false, false) => {}
         }
         entry.generation = entry.generation.wrapping_add(1);
@@ -272,14 +317,16 @@ impl Duplicates {
     pub(super) fn check_invariants(&self) {
         assert_eq!(self.entries.len() as usize, self.remembered.len() + self.free.len());
         assert_eq!(self.queues.iter().map(VecDeque::len).sum::<usize>(), self.remembered.len());
-        assert!(self.bytes >= self.remembered.len() * ENTRY_BYTES && self.bytes >= self.kept);
+        assert!(self.sums.bytes >= self.remembered.len() * ENTRY_BYTES && self.sums.bytes >= self.sums.kept);
+        let fronts = self.queues.iter().filter_map(|queue| Some(queue.front()?.0));
+        assert_eq!(self.soonest, fronts.min().unwrap_or(Moment::NEVER));
     }
 
     fn forget(&mut self, peers: &mut Peers, index: u32) {
-        if self.exchange_reply(index, None).is_none() {
+        let entry = &mut self.entries[index];
+        if exchange_reply(entry, &mut self.replies, &mut self.sums, None).is_none() {
             return;
         }
-        let entry = &mut self.entries[index];
         entry.generation = entry.generation.wrapping_add(1);
         let hash = hash(&self.hasher, entry.peer, entry.message_id);
         if let Ok(found) = self.remembered.find_entry(hash, |&other| other == index) {
@@ -287,15 +334,15 @@ impl Duplicates {
         }
         let is_kept = entry.class.is_kept();
         let (bytes, kept) = peers.forget(entry.peer, is_kept);
-        self.bytes -= ENTRY_BYTES + bytes;
-        self.kept -= if is_kept { ENTRY_BYTES + kept } else { 0 };
+        self.sums.subtract(ENTRY_BYTES, is_kept);
+        (self.sums.bytes, self.sums.kept) = (self.sums.bytes - bytes, self.sums.kept - kept);
         self.free.push(index);
     }
 
     /// When [`Duplicates::expire_overdue`] has something to do; traffic mostly comes before it.
+    #[inline]
     pub(super) fn next_overdue(&self) -> Option<Instant> {
-        let oldest = self.queues.iter().filter_map(|queue| Some(queue.front()?.0)).min()?;
-        Some(oldest.instant() + OVERDUE)
+        (self.soonest != Moment::NEVER).then(|| self.soonest.instant() + OVERDUE)
     }
 
     /// Forgets what no traffic made us forget, a portion at a time.
@@ -321,41 +368,52 @@ impl Duplicates {
                 if expires <= now {
                     self.forget(peers, index);
                 } else {
-                    self.queues[home as usize].push_back((Moment::at_or_after(expires), index));
+                    self.enqueue(home, expires, index);
                 }
             }
         }
-    }
-
-    /// What one more entry of this peer takes.
-    #[inline]
-    fn wanted(peers: &Peers, peer: Option<PeerNumber>) -> usize {
-        peer.map_or(0, |peer| ENTRY_BYTES + peers.would_take(peer, false).0)
+        self.find_soonest();
     }
 
     /// Forgets others until one more entry of a peer fits, or what there is.
-    #[inline]
+    #[cold]
     fn make_room(&mut self, peers: &mut Peers, peer: Option<PeerNumber>) -> u64 {
-        if self.bytes + Self::wanted(peers, peer) <= self.limit { 0 } else { self.forget_some(peers, peer) }
-    }
-
-    fn forget_some(&mut self, peers: &mut Peers, peer: Option<PeerNumber>) -> u64 {
         let mut forgotten = 0;
-        while self.bytes + Self::wanted(peers, peer) > self.limit {
+        let wanted = |peers: &Peers| peer.map_or(0, |peer| ENTRY_BYTES + peers.would_take(peer, false).0);
+        while self.sums.bytes + wanted(peers) > self.limit {
             let next = [Class::NonConfirmable, Class::Confirmable]
                 .into_iter()
                 .find_map(|class| Some((class, self.queues[class as usize].pop_front()?)));
             let Some((class, (_, index))) = next else { break };
             let Entry { expires, class: home, .. } = self.entries[index];
             if home.is_kept() && class != home {
-                self.queues[home as usize].push_back((Moment::at_or_after(expires), index));
+                self.enqueue(home, expires, index);
             } else {
                 self.forget(peers, index);
                 forgotten += 1;
             }
         }
+        self.find_soonest();
         forgotten
     }
+}
+
+/// Puts another reply into an entry and keeps count of the bytes.
+#[inline]
+fn exchange_reply(
+    entry: &mut Entry,
+    replies: &mut [Replies; 2],
+    sums: &mut Sums,
+    reply: Option<Reply>,
+) -> Option<Reply> {
+    let before = std::mem::replace(&mut entry.reply, reply);
+    let is_kept = entry.class.is_kept();
+    sums.add(reply.map_or(0, Reply::stored), is_kept);
+    if let Some(Reply::Datagram(extent)) = before {
+        sums.subtract(extent.len(), is_kept);
+        replies[entry.class.memory()].release(extent);
+    }
+    before
 }
 
 #[inline]

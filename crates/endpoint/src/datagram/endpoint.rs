@@ -160,7 +160,7 @@ impl Endpoint {
         let requests = self.pending.iter().map(|pending| pending.peer);
         let messages = self.messages.iter().map(|message| message.peer);
         let mut peers = requests.chain(messages).chain(self.turns.peers());
-        peers.all(|peer| self.peers.get(peer).local.socket != socket)
+        peers.all(|peer| self.peers.socket(peer) != socket)
     }
 
     /// Separate responses that wait for their turn leave now, once and Non-confirmable (RFC 7252
@@ -339,13 +339,14 @@ impl Endpoint {
     }
 
     /// The next datagram to send.
+    #[inline]
     pub fn poll_transmit(&mut self) -> Option<Transmit<'_>> {
         self.outbox.poll(&self.peers)
     }
 
     /// Panics when the tables contradict each other. For simulations, after each step.
     pub fn check_invariants(&self) {
-        assert_eq!(self.by_message_id.len(), self.messages.len(), "each message under way has its ID");
+        self.by_message_id.check_invariants(&self.messages);
         let (mut in_turn, mut preserved, mut active) = (0, 0, 0);
         for message in self.messages.iter() {
             assert!(message.timer.is_some(), "each message under way has a timer");

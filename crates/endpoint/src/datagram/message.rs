@@ -89,13 +89,21 @@ impl Slot for Message {
 }
 
 impl Message {
-    /// Another message begins in this place. Its times, token and bytes are still to be said.
+    /// Another message begins in this place. Its times are still to be said.
     #[inline]
-    pub(super) fn begin(&mut self, kind: Kind, peer: PeerNumber, message_id: u16) {
-        (self.kind, self.peer, self.message_id) = (kind, peer, message_id);
+    pub(super) fn begin(
+        &mut self,
+        kind: Kind,
+        peer: PeerNumber,
+        message_id: u16,
+        token: ShortToken,
+        datagram: &[u8],
+    ) {
+        (self.kind, self.peer, self.message_id, self.token) = (kind, peer, message_id, token);
         self.bond = if kind == Kind::Response { Bond::InTurn } else { Bond::None };
         (self.first_ack, self.acks, self.answer) = (Instant::FAR_FUTURE, 0, None);
         (self.timer, self.active) = (None, None);
+        self.keep(datagram);
     }
 
     #[inline]
@@ -116,7 +124,7 @@ impl Message {
 
     /// Keeps its bytes, in the buffer of the message before where it is large enough and no waste.
     #[inline]
-    pub(super) fn keep(&mut self, datagram: &[u8]) {
+    fn keep(&mut self, datagram: &[u8]) {
         let length = datagram.len();
         if self.buffer.len() < length || self.buffer.len() > KEPT_BUFFER.max(length + 16) {
             self.buffer = buffer_for(length);
@@ -193,18 +201,25 @@ pub(super) struct ActiveParts {
 
 impl ActiveParts {
     #[inline]
-    pub(super) fn begin(&mut self, schedule: &Schedule, answered: Option<Answered>) -> ActiveNumber {
-        let Some(number) = self.free.pop() else { return self.add(schedule, answered) };
+    pub(super) fn begin(
+        &mut self,
+        schedule: &Schedule,
+        first_wait: Duration,
+        answered: Option<Answered>,
+    ) -> ActiveNumber {
+        let Some(number) = self.free.pop() else { return self.add(schedule, first_wait, answered) };
         if let Some(place) = self.get_mut(number) {
             place.schedule = *schedule;
+            place.first_wait = first_wait;
             place.further.clear();
             place.answered = answered;
         }
         number
     }
 
-    fn add(&mut self, schedule: &Schedule, answered: Option<Answered>) -> ActiveNumber {
-        let (schedule, first_wait) = (*schedule, Duration::ZERO);
+    #[cold]
+    fn add(&mut self, schedule: &Schedule, first_wait: Duration, answered: Option<Answered>) -> ActiveNumber {
+        let schedule = *schedule;
         self.places.push(Active { schedule, first_wait, further: Vec::new(), answered });
         let number = u32::try_from(self.places.len()).ok().and_then(std::num::NonZeroU32::new);
         ActiveNumber(number.expect("from 1 on, and fewer than 2^32 fit into memory"))
@@ -257,7 +272,7 @@ mod tests {
     #[test]
     fn the_first_acknowledgement_counts() {
         let mut message = Message::default();
-        message.begin(Kind::Request, PeerNumber::default(), 7);
+        message.begin(Kind::Request, PeerNumber::default(), 7, ShortToken::default(), &[]);
         assert_eq!((message.first_ack(), message.is_acknowledged()), (None, false));
         message.acknowledged(Instant::from_micros(5));
         message.acknowledged(Instant::from_micros(7));
@@ -269,12 +284,12 @@ mod tests {
     fn active_parts_are_used_again() {
         let schedule = Schedule::new(&Default::default(), Instant::ZERO);
         let mut parts = ActiveParts::default();
-        let [first, second] = [(); 2].map(|()| parts.begin(&schedule, None));
+        let [first, second] = [(); 2].map(|()| parts.begin(&schedule, Duration::ZERO, None));
         let copy = Copy { sent: Instant::ZERO, timeout: Duration::from_secs(1) };
         parts.get_mut(first).expect("active").further.push(copy);
         parts.end(first);
         assert_eq!((parts.len(), &parts.get(first).expect("kept").further[..]), (1, &[copy][..]));
-        assert_eq!(parts.begin(&schedule, None), first);
+        assert_eq!(parts.begin(&schedule, Duration::ZERO, None), first);
         assert!(parts.get(first).expect("active").further.is_empty() && first != second);
         assert_eq!(size_of::<Option<ActiveNumber>>(), 4);
     }

@@ -1,10 +1,11 @@
 //! Datagrams on their way out: one arena, emptied by `poll_transmit`.
 
-use coapway_message::datagram;
-use coapway_message::{Content, MessageType};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+
+use coapway_message::{Content, MessageType, datagram};
 
 use super::peers::{PeerNumber, Peers, Sender};
-use crate::peer::Peer;
+use crate::peer::{Local, Peer};
 
 /// One datagram to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub struct Transmit<'o> {
     pub datagram: &'o [u8],
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Outbox {
     bytes: Vec<u8>,
     datagrams: Vec<Outgoing>,
@@ -23,6 +24,18 @@ pub(super) struct Outbox {
     strangers: Vec<Peer>,
     next: usize,
     start: usize,
+    /// The one to whom the last datagram left, and where it stood.
+    peer: Peer,
+    to: Option<To>,
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        let remote = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
+        let peer = Peer { local: Local::default(), remote };
+        let (bytes, datagrams, strangers) = (Vec::new(), Vec::new(), Vec::new());
+        Self { bytes, datagrams, strangers, next: 0, start: 0, peer, to: None }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +45,7 @@ struct Outgoing {
 }
 
 /// A peer by its number, or a stranger by its place, from [`To::STRANGER`] on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct To(u32);
 
 impl To {
@@ -53,7 +66,7 @@ impl Outbox {
             self.bytes.clear();
             self.datagrams.clear();
             self.strangers.clear();
-            (self.next, self.start) = (0, 0);
+            (self.next, self.start, self.to) = (0, 0, None);
         }
     }
 
@@ -122,16 +135,20 @@ impl Outbox {
         self.next == self.datagrams.len()
     }
 
-    pub(super) fn poll<'o>(&'o mut self, peers: &'o Peers) -> Option<Transmit<'o>> {
-        let &Outgoing { to: To(to), length } = self.datagrams.get(self.next)?;
-        let peer = match self.strangers.get(to.wrapping_sub(To::STRANGER) as usize) {
-            Some(stranger) => stranger,
-            None => peers.get(PeerNumber::from_number(to)),
-        };
+    #[inline]
+    pub(super) fn poll(&mut self, peers: &Peers) -> Option<Transmit<'_>> {
+        let &Outgoing { to, length } = self.datagrams.get(self.next)?;
+        if self.to != Some(to) {
+            self.peer = match self.strangers.get(to.0.wrapping_sub(To::STRANGER) as usize) {
+                Some(stranger) => *stranger,
+                None => peers.get(PeerNumber::from_number(to.0)),
+            };
+            self.to = Some(to);
+        }
         let start = self.start;
         self.start += length as usize;
         self.next += 1;
-        Some(Transmit { peer, datagram: &self.bytes[start..self.start] })
+        Some(Transmit { peer: &self.peer, datagram: &self.bytes[start..self.start] })
     }
 }
 
@@ -155,10 +172,10 @@ mod tests {
             outbox.empty_to(&peers.sender(&stranger), MessageType::Reset, round * 3 + 1);
             outbox.empty_to(&peers.sender(&known), MessageType::Reset, round * 3 + 2);
             assert_eq!(outbox.len(), 3);
-            for (part, to) in (0..).zip([&known, &stranger, &known]) {
+            for (part, to) in (0..).zip([known, stranger, known]) {
                 let expected = datagram::empty(MessageType::Reset, round * 3 + part);
                 let transmit = outbox.poll(&peers).expect("one of three");
-                assert_eq!((transmit.peer, transmit.datagram), (to, &expected[..]));
+                assert_eq!((*transmit.peer, transmit.datagram), (to, &expected[..]));
             }
             assert!(outbox.is_empty() && outbox.poll(&peers).is_none());
         }

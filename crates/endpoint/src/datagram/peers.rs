@@ -1,15 +1,20 @@
 //! Peers by number. An address takes 56 bytes, and much is kept by peer: everything else names it by
-//! its number, and what comes from the same peer as the datagram before needs no table.
+//! its number. One that speaks IPv4 is itself a word: its address, its port, and the number of what it
+//! spoke to of ours. What comes from the same peer as the datagram before needs no table.
 //!
 //! A peer stays while something refers to it. What was the last to do so may still be read, and a
 //! datagram to it may still leave: it is forgotten when the next one comes ([`Peers::tidy`]).
 
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+mod locals;
+
+use std::net::SocketAddr;
 
 use hashbrown::HashTable;
+use slab::Slab;
 
+use self::locals::Locals;
 use super::chunks::Chunks;
-use crate::peer::{Local, Peer, SocketId};
+use crate::peer::{Peer, SocketId};
 
 /// Names a peer that something refers to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -17,12 +22,48 @@ pub(super) struct PeerNumber(u32);
 
 impl PeerNumber {
     /// Less than 2³¹.
+    #[inline]
     pub(super) const fn number(self) -> u32 {
         self.0
     }
 
+    #[inline]
     pub(super) const fn from_number(number: u32) -> Self {
         Self(number)
+    }
+}
+
+/// A peer in one word: what it is, or, with [`Word::WIDE`] in its lowest 16 bits, where it stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Word(u64);
+
+impl Word {
+    const WIDE: u16 = u16::MAX;
+
+    const fn wide(place: usize) -> Self {
+        Self((place as u64) << 16 | Self::WIDE as u64)
+    }
+
+    #[inline]
+    const fn wide_place(self) -> Option<usize> {
+        if self.0 as u16 == Self::WIDE { Some((self.0 >> 16) as usize) } else { None }
+    }
+
+    /// `None` for a peer that does not fit.
+    #[inline]
+    fn of(remote: &SocketAddr, local: Option<u16>) -> Option<Self> {
+        match (remote, local) {
+            (SocketAddr::V4(remote), Some(local)) => {
+                let address = u64::from(remote.ip().to_bits()) << 32;
+                Some(Self(address | u64::from(remote.port()) << 16 | u64::from(local)))
+            }
+            (SocketAddr::V4(_) | SocketAddr::V6(_), _) => None,
+        }
+    }
+
+    #[inline]
+    fn remote(self) -> SocketAddr {
+        SocketAddr::from((std::net::Ipv4Addr::from_bits((self.0 >> 32) as u32), (self.0 >> 16) as u16))
     }
 }
 
@@ -31,13 +72,14 @@ impl PeerNumber {
 pub(super) struct Sender<'p> {
     pub(super) peer: &'p Peer,
     pub(super) number: Option<PeerNumber>,
-    /// Worth nothing where the number is known.
+    /// These are worth nothing where the number is known.
+    word: Option<Word>,
     hash: u64,
 }
 
 #[derive(Debug)]
 struct Place {
-    peer: Peer,
+    word: Word,
     /// What refers to it, messages that are remembered left out.
     users: u32,
     /// Messages of it that are remembered.
@@ -54,13 +96,27 @@ const FREE: u32 = u32::MAX;
 
 impl Default for Place {
     fn default() -> Self {
-        let remote = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
-        let peer = Peer { local: Local { socket: SocketId(0), address: None }, remote };
-        Self { peer, users: FREE, remembered: 0, kept: 0, space: NONE }
+        Self { word: Word(0), users: FREE, remembered: 0, kept: 0, space: NONE }
     }
 }
 
-/// What a peer costs: its place, and its own in the table.
+impl Place {
+    #[inline]
+    const fn is_unused(&self) -> bool {
+        self.users == 0 && self.remembered == 0
+    }
+
+    /// What it costs: itself, its own in the table, and its address where that is not in it.
+    #[inline]
+    const fn bytes(&self) -> usize {
+        match self.word.wide_place() {
+            None => PEER_BYTES,
+            Some(_) => PEER_BYTES + size_of::<(Peer, u64)>(),
+        }
+    }
+}
+
+/// What a peer costs that is a word.
 pub(super) const PEER_BYTES: usize = size_of::<Place>() + 8;
 
 #[derive(Debug)]
@@ -69,8 +125,13 @@ pub(super) struct Peers {
     hasher: ahash::RandomState,
     places: Chunks<Place>,
     free: Vec<u32>,
-    /// The one that was asked for last.
-    last: u32,
+    /// Those that do not fit in a word.
+    wide: Slab<Peer>,
+    locals: Locals,
+    /// The one that was asked for last, unless it has been forgotten.
+    last: Option<(Word, PeerNumber)>,
+    /// The same of those that do not fit.
+    last_wide: Option<(Peer, PeerNumber)>,
     /// To which nothing referred for a moment at least.
     unused: Vec<PeerNumber>,
 }
@@ -79,10 +140,13 @@ impl Peers {
     pub(super) fn new(hasher: ahash::RandomState) -> Self {
         Self {
             numbers: HashTable::new(),
+            locals: Locals::new(hasher.clone()),
             hasher,
             places: Chunks::default(),
             free: Vec::new(),
-            last: NONE,
+            wide: Slab::new(),
+            last: None,
+            last_wide: None,
             unused: Vec::new(),
         }
     }
@@ -90,30 +154,72 @@ impl Peers {
     /// Looks up who a datagram came from.
     #[inline]
     pub(super) fn sender<'p>(&mut self, peer: &'p Peer) -> Sender<'p> {
-        if self.places.get(self.last).is_some_and(|place| place.peer == *peer) {
-            return Sender { peer, number: Some(PeerNumber(self.last)), hash: 0 };
+        let local = self.locals.number(&peer.local);
+        let word = Word::of(&peer.remote, local);
+        match (word, self.last) {
+            (Some(word), Some((last, number))) if word == last => {
+                Sender { peer, number: Some(number), word: Some(word), hash: 0 }
+            }
+            _ => self.look_up(peer, word),
         }
-        let hash = self.hasher.hash_one(peer);
-        let number = self.numbers.find(hash, |&number| self.places[number].peer == *peer).copied();
+    }
+
+    fn look_up<'p>(&mut self, peer: &'p Peer, word: Option<Word>) -> Sender<'p> {
+        if let (None, Some((last, number))) = (word, &self.last_wide)
+            && last == peer
+        {
+            return Sender { peer, number: Some(*number), word, hash: 0 };
+        }
+        let (hash, number) = self.find(peer, word);
         if let Some(number) = number {
-            self.last = number;
+            self.set_last(peer, word, number);
         }
-        Sender { peer, number: number.map(PeerNumber), hash }
+        Sender { peer, number, word, hash }
+    }
+
+    fn set_last(&mut self, peer: &Peer, word: Option<Word>, number: PeerNumber) {
+        match word {
+            Some(word) => self.last = Some((word, number)),
+            None => self.last_wide = Some((*peer, number)),
+        }
+    }
+
+    fn find(&self, peer: &Peer, word: Option<Word>) -> (u64, Option<PeerNumber>) {
+        let (hash, found) = match word {
+            Some(word) => {
+                let hash = self.hasher.hash_one(word.0);
+                (hash, self.numbers.find(hash, |&number| self.places[number].word == word))
+            }
+            None => {
+                let hash = self.hasher.hash_one(peer);
+                (hash, self.numbers.find(hash, |&number| self.wide(number) == Some(peer)))
+            }
+        };
+        (hash, found.copied().map(PeerNumber))
+    }
+
+    fn wide(&self, number: u32) -> Option<&Peer> {
+        self.wide.get(self.places[number].word.wide_place()?)
     }
 
     /// The number of a peer, if it has one.
     pub(super) fn number(&self, peer: &Peer) -> Option<PeerNumber> {
-        let hash = self.hasher.hash_one(peer);
-        self.numbers.find(hash, |&number| self.places[number].peer == *peer).copied().map(PeerNumber)
+        // A local end that is not known is that of no peer but those that do not fit for want of room.
+        self.find(peer, Word::of(&peer.remote, self.locals.known(&peer.local))).1
     }
 
     /// Those that differ from `peer` at most in which of our addresses they spoke to.
     pub(super) fn at_any_address(&self, peer: &Peer) -> impl Iterator<Item = PeerNumber> {
+        let socket = peer.local.socket;
+        let words = self.locals.at(socket).filter_map(|local| Word::of(&peer.remote, Some(local)));
+        let narrow = words.filter_map(|word| self.find(peer, Some(word)).1);
         // Our address is compared and not hashed.
-        let (remote, socket) = (peer.remote, peer.local.socket);
-        let is_alike = move |other: &Peer| other.remote == remote && other.local.socket == socket;
-        let numbers = self.numbers.iter_hash(self.hasher.hash_one(peer)).copied();
-        numbers.filter(move |&number| is_alike(&self.places[number].peer)).map(PeerNumber)
+        let alike = self.numbers.iter_hash(self.hasher.hash_one(peer)).copied();
+        let wide = alike.filter(move |&number| {
+            let is_alike = |other: &Peer| other.remote == peer.remote && other.local.socket == socket;
+            self.wide(number).is_some_and(is_alike)
+        });
+        narrow.chain(wide.map(PeerNumber))
     }
 
     /// Gives the sender a number, unless it has one. Something is to refer to it before the next datagram
@@ -122,27 +228,41 @@ impl Peers {
     pub(super) fn add(&mut self, sender: &Sender<'_>) -> PeerNumber {
         match sender.number {
             Some(number) => number,
-            None => self.add_new(sender.peer, sender.hash),
+            None => self.add_new(sender),
         }
     }
 
-    fn add_new(&mut self, peer: &Peer, hash: u64) -> PeerNumber {
+    fn add_new(&mut self, sender: &Sender<'_>) -> PeerNumber {
+        let word = sender.word.unwrap_or_else(|| Word::wide(self.wide.insert(*sender.peer)));
         let number = match self.free.pop() {
             Some(number) => number,
             None => self.places.add(),
         };
-        self.places[number] = Place { peer: *peer, users: 0, ..Place::default() };
-        let (hasher, places) = (&self.hasher, &self.places);
-        self.numbers.insert_unique(hash, number, |&number| hasher.hash_one(places[number].peer));
-        self.last = number;
+        self.places[number] = Place { word, users: 0, ..Place::default() };
+        let (hasher, places, wide) = (&self.hasher, &self.places, &self.wide);
+        self.numbers.insert_unique(sender.hash, number, |&number| hash(hasher, wide, places[number].word));
+        self.set_last(sender.peer, sender.word, PeerNumber(number));
         self.unused.push(PeerNumber(number));
         PeerNumber(number)
     }
 
     /// The peer with this number; another one when nothing refers to it any more.
     #[inline]
-    pub(super) fn get(&self, number: PeerNumber) -> &Peer {
-        &self.places[number.0].peer
+    pub(super) fn get(&self, number: PeerNumber) -> Peer {
+        let word = self.places[number.0].word;
+        match word.wide_place() {
+            None => Peer { local: self.locals.get(word.0 as u16), remote: word.remote() },
+            Some(place) => self
+                .wide
+                .get(place)
+                .copied()
+                .unwrap_or(Peer { local: Default::default(), remote: word.remote() }),
+        }
+    }
+
+    /// The socket a peer spoke to.
+    pub(super) fn socket(&self, number: PeerNumber) -> SocketId {
+        self.get(number).local.socket
     }
 
     /// Something more refers to a peer.
@@ -156,28 +276,26 @@ impl Peers {
     pub(super) fn release(&mut self, number: PeerNumber) {
         let place = &mut self.places[number.0];
         place.users -= 1;
-        if place.users == 0 && place.remembered == 0 {
+        if place.is_unused() {
             self.unused.push(number);
         }
     }
 
-    /// One more message of a peer is remembered. Says how many bytes its own are in all, and how many of
-    /// those that belong to what is kept.
-    #[inline]
-    pub(super) fn remember(&mut self, number: PeerNumber, is_kept: bool) -> (usize, usize) {
-        let place = &mut self.places[number.0];
-        place.remembered += 1;
-        place.kept += u32::from(is_kept);
-        let is_first = |count| if count == 1 { PEER_BYTES } else { 0 };
-        (is_first(place.remembered), if is_kept { is_first(place.kept) } else { 0 })
-    }
-
-    /// What the next one would say.
+    /// How many of a peer's bytes one more message that is remembered would add in all, and to those that
+    /// belong to what is kept.
     #[inline]
     pub(super) fn would_take(&self, number: PeerNumber, is_kept: bool) -> (usize, usize) {
         let place = &self.places[number.0];
-        let is_first = |count| if count == 0 { PEER_BYTES } else { 0 };
-        (is_first(place.remembered), if is_kept { is_first(place.kept) } else { 0 })
+        let first = |count| if count == 0 { place.bytes() } else { 0 };
+        (first(place.remembered), if is_kept { first(place.kept) } else { 0 })
+    }
+
+    /// One more message of a peer is remembered.
+    #[inline]
+    pub(super) fn remember(&mut self, number: PeerNumber, is_kept: bool) {
+        let place = &mut self.places[number.0];
+        place.remembered += 1;
+        place.kept += u32::from(is_kept);
     }
 
     /// A message of a peer is forgotten; the numbers are what is given back.
@@ -185,7 +303,7 @@ impl Peers {
         let place = &mut self.places[number.0];
         place.remembered -= 1;
         place.kept -= u32::from(is_kept);
-        if place.users == 0 && place.remembered == 0 {
+        if place.is_unused() {
             self.unused.push(number);
         }
         self.would_take(number, is_kept)
@@ -228,16 +346,19 @@ impl Peers {
         while let Some(PeerNumber(number)) = self.unused.pop() {
             let place = &mut self.places[number];
             // It may be in use again, and it may have been here twice.
-            if place.users > 0 || place.remembered > 0 {
+            if !place.is_unused() {
                 continue;
             }
             place.users = FREE;
-            if self.last == number {
-                self.last = NONE;
-            }
-            let hash = self.hasher.hash_one(place.peer);
+            let word = place.word;
+            self.last = self.last.filter(|&(_, PeerNumber(last))| last != number);
+            self.last_wide = self.last_wide.filter(|&(_, PeerNumber(last))| last != number);
+            let hash = hash(&self.hasher, &self.wide, word);
             if let Ok(found) = self.numbers.find_entry(hash, |&other| other == number) {
                 found.remove();
+            }
+            if let Some(place) = word.wide_place() {
+                self.wide.try_remove(place);
             }
             self.free.push(number);
         }
@@ -255,14 +376,23 @@ impl Peers {
             let count = &mut counts[number as usize];
             *count = (count.0, count.1 + 1, count.2 + u32::from(is_kept));
         }
-        for (number, (place, (users, remembered, kept))) in (0..).zip(self.places.iter().zip(counts)) {
+        let mut wide = 0;
+        for (number, (place, counted)) in (0..).zip(self.places.iter().zip(counts)) {
             let is_free = place.users == FREE;
-            let counted = if is_free { 0 } else { place.users };
-            assert_eq!((counted, place.remembered, place.kept), (users, remembered, kept), "{place:?}");
-            let is_unused = users == 0 && remembered == 0;
-            assert!(!is_unused || is_free || self.unused.contains(&PeerNumber(number)), "{place:?}");
+            let users = if is_free { 0 } else { place.users };
+            assert_eq!((users, place.remembered, place.kept), counted, "{place:?}");
+            assert!(!place.is_unused() || self.unused.contains(&PeerNumber(number)), "{place:?}");
+            wide += usize::from(!is_free && place.word.wide_place().is_some());
         }
+        assert_eq!(wide, self.wide.len(), "each address belongs to a peer");
         assert_eq!(self.numbers.len() + self.free.len(), self.places.len() as usize);
+    }
+}
+
+fn hash(hasher: &ahash::RandomState, wide: &Slab<Peer>, word: Word) -> u64 {
+    match word.wide_place().and_then(|place| wide.get(place)) {
+        Some(peer) => hasher.hash_one(peer),
+        None => hasher.hash_one(word.0),
     }
 }
 

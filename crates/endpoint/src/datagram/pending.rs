@@ -172,15 +172,14 @@ impl PendingRequests {
         }
     }
 
-    /// Takes one out, with its token.
+    /// Takes out one that is there; this is its token.
     #[inline]
-    pub(super) fn remove(&mut self, id: ExchangeId) -> Option<(Pending, Taken)> {
-        let pending = *self.slots.remove(id)?;
-        let token = match pending.token.long_number() {
+    pub(super) fn end(&mut self, id: ExchangeId, pending: &Pending) -> Taken {
+        self.slots.end(id.slot);
+        match pending.token.long_number() {
             Some(number) => Taken::Long(self.long_tokens.try_remove(number).unwrap_or_default()),
             None => Taken::Short(pending.token),
-        };
-        Some((pending, token))
+        }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Pending> {
@@ -222,6 +221,15 @@ impl ShortToken {
     #[inline]
     fn long_number(self) -> Option<usize> {
         (self.length == Self::LONG).then(|| u64::from_le_bytes(self.bytes) as usize)
+    }
+
+    /// Whether these are its bytes.
+    #[inline]
+    pub(super) fn is(&self, token: &[u8]) -> bool {
+        match token.first_chunk() {
+            Some(&eight) if token.len() == 8 => self.length == 8 && self.bytes == eight,
+            _ => self.as_bytes() == token,
+        }
     }
 
     /// Its bytes; of a long one none.
@@ -267,11 +275,10 @@ mod tests {
             requests.check_invariants();
             assert_eq!(requests.len(), tokens.len());
             for (&id, token) in ids.iter().zip(&tokens) {
-                let length = requests.token_length(requests.get(id).expect("pending"));
-                assert_eq!((length, id.generation), (token.len(), round));
-                let (_, taken) = requests.remove(id).expect("pending");
-                assert_eq!(taken.as_bytes(), token);
-                assert!(requests.remove(id).is_none());
+                let pending = *requests.get(id).expect("pending");
+                assert_eq!((requests.token_length(&pending), id.generation), (token.len(), round));
+                assert_eq!(requests.end(id, &pending).as_bytes(), token);
+                assert!(requests.get(id).is_none());
             }
             requests.check_invariants();
         }

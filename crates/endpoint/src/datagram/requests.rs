@@ -3,15 +3,17 @@
 use coapway_message::{Content, Datagram, ExchangeId, MessageType, OptionNumber, datagram};
 use coapway_time::Instant;
 
+use super::course::Course;
 use super::endpoint::Endpoint;
 use super::message::{Bond, Kind};
 use super::peers::{PeerNumber, Sender};
 use super::pending::ShortToken;
 use super::preserved::Preserved;
 use super::retransmission::Schedule;
+use super::under_way::Launch;
 use crate::event::{Received, Refused};
 use crate::peer::Peer;
-use crate::trace::{AnswerKind, Course};
+use crate::trace::AnswerKind;
 
 impl Endpoint {
     /// Starts a request to `peer`.
@@ -37,23 +39,20 @@ impl Endpoint {
         } else {
             (Kind::NonConfirmable, MessageType::NonConfirmable)
         };
-        let preserved = token.filter(|token| self.is_token_free(peer, token, now)).and_then(ShortToken::new);
+        let token = token.filter(|token| self.is_token_free(peer, token, now)).and_then(ShortToken::new);
         let peer = self.known(peer);
-        let (exchange, message_id) =
-            self.begin(peer, kind, None, schedule, now).ok_or(Refused::MessageIds)?;
-        let token = preserved.unwrap_or_else(|| self.tokens.token(exchange).into());
-        if preserved.is_some() {
-            self.preserve(peer, &token, exchange, schedule.deadline, now);
+        let launch = Launch { peer, kind, schedule, answered: None, token };
+        let launched = self.launch(&launch, now, |buffer, message_id, token| {
+            datagram::encode(buffer, message_type, message_id, token, content);
+        });
+        let exchange = launched.ok_or(Refused::MessageIds)?;
+        if let Some(token) = &token {
+            self.preserve(peer, token, exchange, schedule.deadline, now);
         }
-        let bytes = self.outbox.encode(peer, message_type, message_id, token.as_bytes(), content);
-        if let Some(message) = self.messages.get_mut(exchange) {
-            message.token = token;
-            message.keep(bytes);
-        }
-        self.start(exchange, schedule, now);
         Ok(exchange)
     }
 
+    #[inline]
     fn known(&mut self, peer: &Peer) -> PeerNumber {
         let sender = self.peers.sender(peer);
         self.peers.add(&sender)
@@ -85,15 +84,12 @@ impl Endpoint {
         now: Instant,
     ) -> Result<ExchangeId, Refused> {
         let peer = self.known(peer);
-        let (exchange, message_id) =
-            self.begin(peer, Kind::Ping, None, schedule, now).ok_or(Refused::MessageIds)?;
-        let bytes = datagram::empty(MessageType::Confirmable, message_id);
-        self.outbox.push(peer, &bytes);
-        if let Some(message) = self.messages.get_mut(exchange) {
-            message.keep(&bytes);
-        }
-        self.start(exchange, schedule, now);
-        Ok(exchange)
+        let token = Some(ShortToken::default());
+        let launch = Launch { peer, kind: Kind::Ping, schedule, answered: None, token };
+        let launched = self.launch(&launch, now, |buffer, message_id, _| {
+            buffer.extend_from_slice(&datagram::empty(MessageType::Confirmable, message_id));
+        });
+        launched.ok_or(Refused::MessageIds)
     }
 
     /// Gives an exchange up: no further copy leaves and no event comes. A response that still
@@ -134,12 +130,12 @@ impl Endpoint {
         ours.then_some(exchange)
     }
 
-    /// Takes the Confirmable request under way to the sender with this Message ID and token out of the
-    /// table of Message IDs.
-    fn take_asked(&mut self, sender: &Sender<'_>, message_id: u16, token: &[u8]) -> Option<ExchangeId> {
-        self.by_message_id.remove_if(&self.messages, sender.number?, message_id, |message| {
-            message.kind == Kind::Request && message.token.as_bytes() == token
-        })
+    /// The Confirmable request under way to the sender with this Message ID and token.
+    #[inline]
+    fn asked(&self, sender: &Sender<'_>, message_id: u16, token: &[u8]) -> Option<ExchangeId> {
+        let exchange = self.under_way(sender, message_id)?;
+        let message = self.messages.at(exchange.slot);
+        (message.kind == Kind::Request && message.token.is(token)).then_some(exchange)
     }
 
     pub(super) fn handle_response<'d>(
@@ -151,7 +147,7 @@ impl Endpoint {
         let &Datagram { message_type, message_id, token, content } = datagram;
         let piggybacked = message_type == MessageType::Acknowledgement;
         let exchange = if piggybacked {
-            self.take_asked(sender, message_id, token)
+            self.asked(sender, message_id, token)
         } else {
             self.live_request(sender, token)
         };
@@ -173,8 +169,8 @@ impl Endpoint {
                 message.acknowledged(now);
             }
         }
-        let is_over = if piggybacked { self.end_nameless(exchange) } else { self.end(exchange) };
-        if is_over { Received::Response { exchange, kind, content } } else { Received::Nothing }
+        self.end(exchange);
+        Received::Response { exchange, kind, content }
     }
 
     /// A response that belongs to nothing under way. One to an exchange that is over is late or a

@@ -11,6 +11,7 @@ use super::peers::PeerNumber;
 use super::pending::{Answerable, Deadline, Due, Pending};
 use super::retransmission::Schedule;
 use super::turns::{Turn, Waiting};
+use super::under_way::Launch;
 use crate::event::{Event, Refused};
 
 impl Endpoint {
@@ -30,15 +31,16 @@ impl Endpoint {
         content: &Content<'_>,
         now: Instant,
     ) -> Result<(), Refused> {
-        if self.pending.get(exchange).is_some_and(|pending| !pending.verified) {
-            self.admit(exchange, content)?;
-        }
-        let (pending, token) = self.pending.remove(exchange).ok_or(Refused::Unknown)?;
+        let Some(&pending) = self.pending.get(exchange) else { return Err(Refused::Unknown) };
         let Pending { peer, message_id, entry, verified, answerable, timer, .. } = pending;
+        if !verified {
+            self.admit(&pending, content)?;
+        }
+        let token = self.pending.end(exchange, &pending);
         let token = token.as_bytes();
         let responded = match answerable {
             Answerable::Piggybacked => {
-                self.no_early_acknowledgement(timer);
+                self.no_early_acknowledgement(exchange, timer);
                 let bytes =
                     self.outbox.encode(peer, MessageType::Acknowledgement, message_id, token, content);
                 self.counters.forgotten += self.duplicates.set_datagram(&mut self.peers, entry, bytes);
@@ -78,14 +80,14 @@ impl Endpoint {
     /// Source: RFC 7967 §2.
     pub fn stay_silent(&mut self, exchange: ExchangeId, _now: Instant) -> Result<(), Refused> {
         self.acknowledge(exchange);
-        let (pending, _) = self.pending.remove(exchange).ok_or(Refused::Unknown)?;
+        let Some(&pending) = self.pending.get(exchange) else { return Err(Refused::Unknown) };
+        self.pending.end(exchange, &pending);
         self.peers.release(pending.peer);
         Ok(())
     }
 
     /// Counts the first copy of an answer against what an unverified address may get.
-    fn admit(&mut self, exchange: ExchangeId, content: &Content<'_>) -> Result<(), Refused> {
-        let Some(pending) = self.pending.get(exchange) else { return Err(Refused::Unknown) };
+    fn admit(&mut self, pending: &Pending, content: &Content<'_>) -> Result<(), Refused> {
         let bytes = encoded_length(self.pending.token_length(pending), content);
         let fits = match self.duplicates.account(pending.entry) {
             Some(account) => account.spend(bytes),
@@ -135,17 +137,14 @@ impl Endpoint {
         now: Instant,
     ) -> Result<(), Refused> {
         let schedule = Schedule::of_response(&self.parameters.transmission, self.parameters.max_wait, now);
-        let begun = self.begin(peer, Kind::Response, Some(answered), &schedule, now);
-        let Some((response, message_id)) = begun else {
+        let launch =
+            Launch { peer, kind: Kind::Response, schedule: &schedule, answered: Some(answered), token: None };
+        let Some(response) = self.launch(&launch, now, |buffer, message_id, _| encode(buffer, message_id))
+        else {
             self.counters.unsendable += 1;
             return Err(Refused::MessageIds);
         };
-        let bytes = self.outbox.write(peer, |buffer| encode(buffer, message_id));
-        if let Some(message) = self.messages.get_mut(response) {
-            message.keep(bytes);
-        }
         self.duplicates.set_reply(answered.entry, Reply::Separate(response));
-        self.start(response, &schedule, now);
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use coapway_message::ExchangeId;
 
 use super::chunks::Chunks;
 
-/// Values stay in their places when they are removed, until the next one comes: they are not moved.
+/// Values stay in their places when they end, until the next one comes: they are not moved.
 #[derive(Debug)]
 pub(super) struct Slots<T> {
     places: Chunks<T>,
@@ -75,7 +75,7 @@ impl<T: Slot> Slots<T> {
         ExchangeId { slot, generation: self.places[slot].place().generation() }
     }
 
-    /// Takes a place and gives it a name; in it is still what was removed last, or nothing.
+    /// Takes a place and gives it a name; in it is still what ended last, or nothing.
     #[inline]
     pub(super) fn claim(&mut self) -> (ExchangeId, &mut T) {
         let slot = match self.free.pop() {
@@ -99,22 +99,26 @@ impl<T: Slot> Slots<T> {
         self.places.get_mut(id.slot).filter(|value| value.place().is_of(id))
     }
 
+    /// What is in a place, if it is in use.
+    #[inline]
+    pub(super) fn live(&self, slot: u32) -> Option<&T> {
+        self.places.get(slot).filter(|value| value.place().is_live())
+    }
+
     /// What is in a place that is known to be in use.
     #[inline]
     pub(super) fn at(&self, slot: u32) -> &T {
         &self.places[slot]
     }
 
-    /// Ends a name; what it stood for can still be read here.
+    /// Ends the name of what is in a place that is in use; it can still be read there.
     #[inline]
-    pub(super) fn remove(&mut self, id: ExchangeId) -> Option<&mut T> {
-        let value = self.places.get_mut(id.slot).filter(|value| value.place().is_of(id))?;
-        value.place_mut().end();
-        self.free.push(id.slot);
-        Some(value)
+    pub(super) fn end(&mut self, slot: u32) {
+        self.places[slot].place_mut().end();
+        self.free.push(slot);
     }
 
-    /// What a name stood for that was removed, while its place is not used again.
+    /// What a name stood for that has ended, while its place is not used again.
     #[inline]
     pub(super) fn removed(&self, id: ExchangeId) -> Option<&T> {
         self.places.get(id.slot).filter(|value| value.place().was_of(id))
@@ -161,8 +165,8 @@ mod tests {
         let (first, second) = (insert(&mut slots, 'a'), insert(&mut slots, 'b'));
         assert_eq!(slots.iter().map(|letter| letter.0).collect::<String>(), "ab");
         assert!(!slots.is_over(first) && slots.removed(first).is_none());
-        assert_eq!(slots.remove(first).map(|letter| letter.0), Some('a'));
-        assert!(slots.remove(first).is_none() && slots.get_mut(first).is_none());
+        slots.end(first.slot);
+        assert!(slots.get_mut(first).is_none());
         assert_eq!((letter(slots.get(first)), slots.len()), (None, 1));
         assert!(slots.is_over(first) && letter(slots.removed(first)) == Some('a'));
         assert_eq!(slots.iter().map(|letter| letter.0).collect::<String>(), "b");
@@ -173,6 +177,9 @@ mod tests {
         assert!(!slots.is_over(ExchangeId { slot: 9, generation: 0 }), "never given out");
         assert_eq!(slots.next_id(), ExchangeId { slot: 2, generation: 0 });
         assert_eq!((slots.id(second.slot), slots.at(second.slot).0), (second, 'b'));
+        assert_eq!((letter(slots.live(second.slot)), letter(slots.live(9))), (Some('b'), None));
+        slots.end(second.slot);
+        assert!(slots.live(second.slot).is_none() && slots.is_over(second));
     }
 
     #[test]
@@ -185,9 +192,9 @@ mod tests {
             ExchangeId { generation: 1, ..first },
             ExchangeId { generation: far, ..first },
         ] {
-            assert!(slots.get(id).is_none() && slots.remove(id).is_none() && slots.removed(id).is_none());
+            assert!(slots.get(id).is_none() && slots.removed(id).is_none());
         }
-        slots.remove(first);
+        slots.end(first.slot);
         assert!(slots.removed(ExchangeId { generation: far, ..first }).is_none());
     }
 }

@@ -9,24 +9,37 @@ use coapway_time::Instant;
 use super::endpoint::Endpoint;
 use super::message::{Active, Answered, Bond, Kind, Message};
 use super::peers::{PeerNumber, Sender};
-use super::pending::{Deadline, Due};
+use super::pending::{Deadline, Due, ShortToken};
 use super::retransmission::Schedule;
 use crate::event::Event;
 use crate::parameters::micros;
 use crate::peer::Peer;
 use crate::trace::Copy;
 
+/// A message that is to leave.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Launch<'s> {
+    pub(super) peer: PeerNumber,
+    pub(super) kind: Kind,
+    pub(super) schedule: &'s Schedule,
+    /// The request that it answers.
+    pub(super) answered: Option<Answered>,
+    /// `None` for one of our own, or none that matters.
+    pub(super) token: Option<ShortToken>,
+}
+
 impl Endpoint {
-    /// Takes a Message ID and a place for a message of ours; its token and bytes are still those of another.
+    /// The first copy of a message of ours leaves. `write` is given its Message ID and token.
+    ///
+    /// Errors: `None` when no Message ID is free.
     #[inline]
-    pub(super) fn begin(
+    pub(super) fn launch(
         &mut self,
-        peer: PeerNumber,
-        kind: Kind,
-        answered: Option<Answered>,
-        schedule: &Schedule,
+        launch: &Launch<'_>,
         now: Instant,
-    ) -> Option<(ExchangeId, u16)> {
+        write: impl FnOnce(&mut Vec<u8>, u16, &[u8]),
+    ) -> Option<ExchangeId> {
+        let &Launch { peer, kind, schedule, answered, token } = launch;
         let (peers, lifetime) = (&mut self.peers, schedule.lifetime);
         let message_id = match kind {
             Kind::Response => self.message_ids.take_for_response(peers, peer, lifetime, now)?,
@@ -35,28 +48,21 @@ impl Endpoint {
             }
         };
         peers.hold(peer);
-        let is_confirmable = kind != Kind::NonConfirmable;
-        let active = is_confirmable.then(|| self.active.begin(schedule, answered));
         let (exchange, message) = self.messages.claim();
-        message.begin(kind, peer, message_id);
-        (message.active, message.deadline, message.sent) = (active, schedule.deadline, now);
-        Some((exchange, message_id))
-    }
-
-    /// The first copy has left: its wait is drawn, and the message is known by its Message ID.
-    #[inline]
-    pub(super) fn start(&mut self, exchange: ExchangeId, schedule: &Schedule, now: Instant) {
-        let Some(message) = self.messages.get_mut(exchange) else { return };
-        let mut wake = schedule.deadline;
-        let mut timeout = schedule.timeout;
-        if let Some(active) = message.active.and_then(|number| self.active.get_mut(number)) {
+        let token = token.unwrap_or_else(|| self.tokens.token(exchange).into());
+        let bytes = self.outbox.write(peer, |buffer| write(buffer, message_id, token.as_bytes()));
+        message.begin(kind, peer, message_id, token, bytes);
+        (message.deadline, message.sent) = (schedule.deadline, now);
+        let (mut wake, mut timeout) = (schedule.deadline, schedule.timeout);
+        if message.is_confirmable() {
             timeout = schedule.first_wait(&mut self.random);
-            active.first_wait = timeout;
+            message.active = Some(self.active.begin(schedule, timeout, answered));
             wake = wake.min(now + timeout);
         }
         message.timeout = micros(timeout);
         message.timer = Some(self.timers.insert(wake, Deadline::new(Due::Message(exchange.slot))));
         self.by_message_id.insert(&self.messages, exchange.slot);
+        Some(exchange)
     }
 
     /// A message and its active part.
@@ -198,7 +204,7 @@ impl Endpoint {
                     self.needs_no_copy(exchange, now);
                 } else {
                     let (peer, message_id) = (message.peer, message.message_id);
-                    let peer = *self.peers.get(peer);
+                    let peer = self.peers.get(peer);
                     self.events.push_back(Event::AcknowledgedAgain { peer, message_id });
                 }
             }
@@ -307,17 +313,9 @@ impl Endpoint {
 
     /// Ends a message of ours: its timer stops, its Message ID leads nowhere, its place is free. Says
     /// whether it was under way.
-    pub(super) fn end(&mut self, exchange: ExchangeId) -> bool {
-        if self.messages.get(exchange).is_some() {
-            self.by_message_id.remove(&self.messages, exchange.slot);
-        }
-        self.end_nameless(exchange)
-    }
-
-    /// The same for one that was taken out of the table of Message IDs.
     #[inline]
-    pub(super) fn end_nameless(&mut self, exchange: ExchangeId) -> bool {
-        let Some(message) = self.messages.remove(exchange) else { return false };
+    pub(super) fn end(&mut self, exchange: ExchangeId) -> bool {
+        let Some(message) = self.messages.get_mut(exchange) else { return false };
         if let Some(timer) = message.timer.take() {
             self.timers.cancel(timer);
         }
@@ -329,6 +327,8 @@ impl Endpoint {
             self.preserved.end(message.peer, message.token.as_bytes());
         }
         self.peers.release(message.peer);
+        self.by_message_id.remove(&self.messages, exchange.slot);
+        self.messages.end(exchange.slot);
         true
     }
 }

@@ -119,7 +119,7 @@ fn an_answer_of_60_bytes_always_fits() {
     for repeats in [0, 1, 5, 10, 11, 12, 13, 30, 100] {
         for forgotten in [false, true] {
             let parameters = EndpointParameters {
-                duplicates: DuplicatesParameters { memory: 200 },
+                duplicates: DuplicatesParameters { memory: 120 },
                 ..EndpointParameters::default()
             };
             let mut hop = Hop::with(parameters);
@@ -183,7 +183,7 @@ fn a_verified_address_gets_everything() {
 #[test]
 fn with_the_memory_full_each_copy_gets_less_than_three_times_its_bytes() {
     let parameters = EndpointParameters {
-        duplicates: DuplicatesParameters { memory: 200 },
+        duplicates: DuplicatesParameters { memory: 120 },
         ..EndpointParameters::default()
     };
     let mut hop = Hop::with(parameters);

@@ -31,7 +31,7 @@ fn a_free_token_is_preserved_and_answered() {
     let mut hop = Hop::new();
     let (exchange, sent) = ask(&mut hop, b"abcd");
     assert_eq!(ids(&sent).1, b"abcd");
-    assert_eq!(hop.endpoint.trace(exchange).map(|trace| trace.token), Some(&b"abcd"[..]));
+    assert_eq!(hop.endpoint.trace(exchange).map(|trace| trace.token()), Some(&b"abcd"[..]));
     assert_eq!(hop.receive_from(OTHER, &bytes(NON, 1, b"abcd", &RESPONSE)), Got::Nothing);
     let answer = bytes(MessageType::Acknowledgement, ids(&sent).0, b"abcd", &RESPONSE);
     assert_eq!(hop.receive(&answer), Got::Response(exchange, AnswerKind::Piggybacked, Code::CONTENT));
@@ -183,6 +183,6 @@ fn who_asked_and_how_far_a_request_came_can_be_asked_for() {
     assert_eq!(hop.endpoint.requester(asked), None);
     let (exchange, sent) = ask(&mut hop, b"abcd");
     let trace = hop.endpoint.cancel(exchange).expect("under way");
-    assert_eq!((*trace.peer, trace.message_id, trace.copies()), (PEER, ids(&sent).0, 1));
+    assert_eq!((trace.peer(), trace.message_id(), trace.copies()), (PEER, ids(&sent).0, 1));
     assert!(hop.endpoint.cancel(exchange).is_none() && hop.endpoint.trace(exchange).is_none());
 }

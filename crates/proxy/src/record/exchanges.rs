@@ -61,25 +61,25 @@ impl Plain {
     /// `None` for an exchange that went otherwise.
     #[inline(always)]
     fn new(course: &Course<'_>, received: Instant) -> Option<Self> {
-        let Copy { sent, timeout } = course.first;
+        let Copy { sent, timeout } = course.first();
         let is_plain = sent == received
-            && course.further.is_empty()
-            && course.acks == 1
-            && course.answer == Some(AnswerKind::Piggybacked)
-            && course.confirmable
-            && course.peer.local.address.is_none();
+            && course.further().is_empty()
+            && course.acks() == 1
+            && course.answer() == Some(AnswerKind::Piggybacked)
+            && course.is_confirmable();
         if !is_plain {
             return None;
         }
+        let Peer { local: Local { socket, address: None }, remote } = course.peer() else { return None };
         Some(Self {
-            origin: course.peer.remote,
-            socket: course.peer.local.socket,
-            message_id: course.message_id,
-            token: Few::new(course.token)?,
+            origin: remote,
+            socket,
+            message_id: course.message_id(),
+            token: Few::new(course.token())?,
             sent,
             timeout,
-            answered: course.first_ack?,
-            bytes: course.bytes,
+            answered: course.first_ack()?,
+            bytes: course.bytes(),
         })
     }
 

@@ -2,4 +2,5 @@
 
 mod bench;
 mod drain;
+mod estimators;
 mod reload;

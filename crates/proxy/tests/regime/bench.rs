@@ -51,6 +51,8 @@ pub(crate) struct Bench {
     pub(crate) alerts: Vec<&'static str>,
     /// Cause, evidence and copies of each request that is over.
     pub(crate) records: Vec<String>,
+    /// Whether clients acknowledge separate responses.
+    pub(crate) acknowledges: bool,
     wake: Option<Instant>,
     message_id: u16,
 }
@@ -84,6 +86,7 @@ impl Bench {
             answers: Vec::new(),
             alerts: Vec::new(),
             records: Vec::new(),
+            acknowledges: true,
             wake: None,
             message_id: 0,
         }
@@ -92,6 +95,7 @@ impl Bench {
     fn give(&mut self, input: Input<'_>) {
         self.proxy.handle_input(input, self.now);
         self.proxy.check_invariants();
+        let mut separate = Vec::new();
         loop {
             match self.proxy.poll_output() {
                 Output::Transmit(transmit) => {
@@ -104,13 +108,17 @@ impl Bench {
                             if content.code == Code::EMPTY {
                                 continue;
                             }
-                            self.answers.push(Answer {
+                            let answer = Answer {
                                 port: transmit.peer.remote.port(),
                                 code: content.code,
                                 max_age: content.options.uint(OptionNumber::MAX_AGE),
                                 text: String::from_utf8_lossy(content.payload).into_owned(),
                                 message_id: datagram.message_id,
-                            });
+                            };
+                            if datagram.message_type == MessageType::Confirmable && self.acknowledges {
+                                separate.push(answer.clone());
+                            }
+                            self.answers.push(answer);
                         }
                     }
                 }
@@ -127,10 +135,11 @@ impl Bench {
                 Output::LookUp { .. } => panic!("nothing is looked up"),
                 Output::Wait { until } => {
                     self.wake = until;
-                    return;
+                    break;
                 }
             }
         }
+        separate.iter().for_each(|answer| self.reply(answer, MessageType::Acknowledgement));
     }
 
     /// Lets time pass and timers fire, which are up to a tick of their wheel late.
@@ -156,10 +165,10 @@ impl Bench {
         let content = Content { code, options: writer.finish(), payload: &[] };
         let mut bytes = Vec::new();
         datagram::encode(&mut bytes, kind, self.message_id, token, &content);
-        self.from_client(port, &bytes);
+        self.receive(port, &bytes);
     }
 
-    fn from_client(&mut self, port: u16, bytes: &[u8]) {
+    fn receive(&mut self, port: u16, bytes: &[u8]) {
         let remote = SocketAddr::from(([127, 0, 0, 1], port));
         self.give(Input::Datagram { local: LISTENER, remote, bytes, truncated: false });
     }
@@ -168,7 +177,7 @@ impl Bench {
     pub(crate) fn reply(&mut self, answer: &Answer, kind: MessageType) {
         let mut bytes = Vec::new();
         datagram::encode(&mut bytes, kind, answer.message_id, b"", &Content::bare(Code::EMPTY));
-        self.from_client(answer.port, &bytes);
+        self.receive(answer.port, &bytes);
     }
 
     /// The origin answers in its Acknowledgement.

@@ -94,21 +94,18 @@ fn anything_heard_ends_it() {
 }
 
 #[test]
-fn refusals_by_the_network_count_once_they_have_lasted() {
+fn what_the_network_refuses_is_told_at_once_and_ends_at_once() {
     let mut bench = bench();
-    for second in 0..30 {
+    for second in 0..100 {
         bench.get(1, &second.to_string());
         let sent = bench.sent.pop().expect("it leaves");
         bench.refuse(&sent);
-        assert_eq!(bench.answer().code, Code::BAD_GATEWAY, "{second} s are soon over");
+        assert_eq!(bench.answer().code, Code::BAD_GATEWAY, "{second}");
         bench.pass(SECOND);
     }
     bench.get(1, "a");
-    let sent = bench.sent.pop().expect("it leaves");
-    bench.refuse(&sent);
-    assert_eq!((bench.answer().code, &bench.alerts[..]), (Code::BAD_GATEWAY, &["origin down"][..]));
-    bench.get(1, "b");
-    assert_eq!((bench.answer().code, bench.asked().len()), (Code::SERVICE_UNAVAILABLE, 0));
+    bench.pass(30 * SECOND);
+    assert_eq!((bench.answer().code, &bench.alerts[..]), (Code::GATEWAY_TIMEOUT, &["origin down"][..]));
 }
 
 #[test]
@@ -128,12 +125,12 @@ fn an_outage_of_thirty_seconds_costs_nobody_who_can_wait() {
     let refused = bench.records.iter().filter(|record| record.starts_with("dormant")).count();
     let answered = bench.records.iter().filter(|record| record.starts_with("ok")).count();
     assert_eq!((refused, &bench.alerts[..]), (0, &[][..]));
-    assert!(answered >= 85, "{answered} of 90");
+    // Those that were begun first had too little time left, or no copy in it.
+    assert!(answered >= 80, "{answered} of 90");
 }
 
 #[test]
 fn what_waited_before_keeps_its_place_and_is_the_next_probe_confirmable_first() {
-    let mut bench = bench();
     let mut parameters = settings(UpstreamParameters::default(), Patience::Off);
     parameters.upstreams.iter_mut().for_each(|upstream| {
         upstream.nstart = Nstart::Fixed(1);
@@ -141,23 +138,24 @@ fn what_waited_before_keeps_its_place_and_is_the_next_probe_confirmable_first() 
         upstream.max_wait = 20 * SECOND;
         upstream.retry.max_attempts = 1;
     });
-    bench.proxy = Bench::new(parameters).proxy;
-    // Each holds the only place for some 2.5 s.
-    for path in ["a", "b"] {
-        bench.get(1, path);
-        bench.pass(4 * SECOND);
-    }
-    bench.pass(12 * SECOND - SECOND / 2).get(1, "c");
+    let mut bench = Bench::new(parameters);
+    bench.get(1, "a");
+    bench.pass(20 * SECOND).get(1, "b");
+    // This one holds the only place until the origin is known to be down.
+    bench.pass(19 * SECOND).get(1, "c");
+    bench.pass(SECOND / 2);
     bench.ask(2, "non", MessageType::NonConfirmable, Code::GET, b"n");
     bench.get(3, "con");
     bench.get(4, "last");
-    assert_eq!(bench.asked(), ["a", "b", "c"]);
-    bench.pass(9 * SECOND);
+    bench.pass(SECOND);
     assert_eq!(bench.alerts, ["origin down"]);
-    assert_eq!(bench.asked(), ["con"], "the oldest that is Confirmable");
+    assert_eq!(bench.asked(), ["a", "b", "c"]);
+    bench.answers.clear();
     bench.get(5, "new");
-    let told = bench.answers.last().expect("told").clone();
+    let told = bench.answer();
     assert_eq!((told.port, told.code), (5, Code::SERVICE_UNAVAILABLE));
+    bench.pass(8 * SECOND);
+    assert_eq!(bench.asked(), ["con"], "the oldest that is Confirmable");
 }
 
 #[test]

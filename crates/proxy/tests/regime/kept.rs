@@ -57,7 +57,7 @@ fn ages_go_on_and_old_samples_expire() {
     }
     let mut new = bench();
     assert_eq!(new.proxy.import_learned(kept.clone(), new.now), 1);
-    assert_eq!(learned(&new).map(|learned| learned.samples), Some(9), "the others are over 900 s old");
+    assert_eq!(learned(&new).map(|learned| learned.samples), Some(10), "the others are over 900 s old");
     new.pass(20 * SECOND).get(1, "a");
     assert_eq!(learned(&new).map(|learned| learned.samples), Some(0));
     for (age, _) in &mut kept[0].round_trips {

@@ -81,12 +81,20 @@ pub(super) struct Entry {
     pub(super) class: Class,
 }
 
+impl Entry {
+    #[inline]
+    pub(super) fn is_remembered_as(&self, id: EntryId) -> bool {
+        self.generation == id.generation && self.reply.is_some()
+    }
+}
+
 /// A time in steps of 2²⁰ µs, rounded up: half the bytes of an [`Instant`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment(u32);
 
 impl Moment {
     const SHIFT: u32 = 20;
+    pub(super) const NEVER: Self = Self(u32::MAX);
 
     #[inline]
     pub(super) fn at_or_after(instant: Instant) -> Self {

@@ -40,7 +40,8 @@ impl Memory {
         now: Instant,
     ) -> Option<EntryId> {
         let message = message(self.number(port), id, digest, class);
-        self.memory.remember(&mut self.peers, message, now).0
+        let hash = self.memory.hash(message.peer, id);
+        self.memory.remember(&mut self.peers, hash, &message, now).0
     }
 
     fn remember(&mut self, message_id: u16, class: Class, now: Instant) -> Option<EntryId> {
@@ -54,7 +55,7 @@ impl Memory {
 
     fn replace(&mut self, id: EntryId, message_id: u16, digest: u64, class: Class, now: Instant) -> EntryId {
         let message = message(self.number(1), message_id, digest, class);
-        self.memory.replace(&mut self.peers, id, message, now)
+        self.memory.replace(&mut self.peers, id, &message, now)
     }
 
     fn set_datagram(&mut self, id: EntryId, datagram: &[u8]) {
@@ -74,7 +75,10 @@ impl Memory {
         let all = entries().map(bytes).sum::<usize>() + peers(&mut entries());
         let kept =
             entries().filter(is_kept).map(bytes).sum::<usize>() + peers(&mut entries().filter(is_kept));
-        assert_eq!((entries().count(), all, kept), (self.memory.len(), self.memory.bytes, self.memory.kept));
+        assert_eq!(
+            (entries().count(), all, kept),
+            (self.memory.len(), self.memory.sums.bytes, self.memory.sums.kept)
+        );
     }
 }
 
@@ -93,8 +97,8 @@ fn knows_a_message_by_peer_id_and_content() {
     let id = memory.remember(7, Class::Kept, at(0)).expect("room");
     assert_eq!(memory.find(1, 7, 42, at(0)), Known::Repeated(id));
     assert_eq!(memory.find(1, 7, 43, at(0)), Known::Reused(id));
-    assert!(matches!(memory.find(2, 7, 42, at(0)), Known::New));
-    assert!(matches!(memory.find(1, 8, 42, at(0)), Known::New));
+    assert!(matches!(memory.find(2, 7, 42, at(0)), Known::New(_)));
+    assert!(matches!(memory.find(1, 8, 42, at(0)), Known::New(_)));
 }
 
 #[test]
@@ -105,9 +109,9 @@ fn remembers_as_long_as_the_sender_may_repeat() {
     memory.remember(3, Class::Kept, at(240));
     assert!(matches!(memory.find(1, 1, 42, at(246)), Known::Repeated(_)));
     assert!(matches!(memory.find(1, 1, 42, at(247)), Known::Expired(_)));
-    assert!(matches!(memory.find(1, 2, 42, at(0)), Known::New), "145 s are over");
+    assert!(matches!(memory.find(1, 2, 42, at(0)), Known::New(_)), "145 s are over");
     memory.remember(4, Class::Kept, at(248));
-    assert!(matches!(memory.find(1, 1, 42, at(0)), Known::New), "247 s are over");
+    assert!(matches!(memory.find(1, 1, 42, at(0)), Known::New(_)), "247 s are over");
 }
 
 #[test]
@@ -124,7 +128,7 @@ fn a_full_memory_forgets_what_may_be_done_again_and_refuses_what_may_not() {
     for id in 100..200 {
         memory.remember(id, Class::Confirmable, at(1)).expect("an eighth is for others");
     }
-    assert!((5..18).all(|id| !matches!(memory.find(1, id, 42, at(0)), Known::New)));
+    assert!((5..18).all(|id| !matches!(memory.find(1, id, 42, at(0)), Known::New(_))));
     assert!(memory.remember(99, Class::Kept, at(248)).is_some(), "the old ones are over");
 }
 
@@ -135,8 +139,8 @@ fn stored_replies_count() {
         let id = memory.remember(message_id, Class::Confirmable, at(0)).expect("room");
         memory.set_datagram(id, &[0; 200]);
     }
-    assert!(memory.memory.bytes <= memory.memory.limit);
-    assert!(matches!(memory.find(1, 0, 42, at(0)), Known::New));
+    assert!(memory.memory.sums.bytes <= memory.memory.limit);
+    assert!(matches!(memory.find(1, 0, 42, at(0)), Known::New(_)));
     assert!(matches!(memory.find(1, 3, 42, at(0)), Known::Repeated(_)));
 }
 
@@ -154,7 +158,7 @@ fn a_replaced_entry_lives_as_long_as_its_successor() {
     for second in 0..9 {
         memory.remember(200 + second, Class::Confirmable, at(350 + u64::from(second)));
     }
-    assert!(matches!(memory.find(1, 1, 43, at(0)), Known::New));
+    assert!(matches!(memory.find(1, 1, 43, at(0)), Known::New(_)));
 }
 
 #[test]
@@ -168,7 +172,7 @@ fn gives_everything_back() {
         memory.remember(message_id, Class::Kept, at(300));
     }
     assert_eq!(memory.memory.len(), 400);
-    assert_eq!(memory.memory.bytes, 400 * ENTRY_BYTES + PEER_BYTES);
+    assert_eq!(memory.memory.sums.bytes, 400 * ENTRY_BYTES + PEER_BYTES);
 }
 
 #[test]
@@ -179,7 +183,7 @@ fn one_peer_has_at_most_one_entry_for_each_message_id() {
         for message_id in 0..=u16::MAX {
             let digest = u64::from(message_id) + round;
             match memory.find(1, message_id, digest, at(round)) {
-                Known::New => {
+                Known::New(_) => {
                     memory.remember_of(1, message_id, digest, Class::Kept, at(round));
                 }
                 Known::Reused(id) => {
@@ -202,7 +206,7 @@ fn replies_to_what_was_open_when_it_ran_full_are_kept_and_nothing_new_is_taken()
         memory.set_datagram(id, &[0; 100]);
         assert!(matches!(memory.memory.reply(id), Some(Reply::Datagram(_))));
     }
-    assert_eq!(memory.memory.bytes, 4 * ENTRY_BYTES + 4 * 100 + PEER_BYTES);
+    assert_eq!(memory.memory.sums.bytes, 4 * ENTRY_BYTES + 4 * 100 + PEER_BYTES);
     assert_eq!(memory.remember(9, Class::NonConfirmable, at(1)), None);
     assert_eq!(memory.remember(9, Class::Confirmable, at(1)), None);
 }
@@ -242,15 +246,18 @@ fn table_entries_and_sums_agree_whatever_comes() {
             let class = [Class::Kept, Class::Confirmable, Class::NonConfirmable][random.usize(..3)];
             let (port, message_id, digest) = (random.u16(1..4), random.u16(..20), random.u64(..2));
             match memory.find(port, message_id, digest, now) {
-                Known::New => {
-                    let before = memory.memory.bytes;
+                Known::New(_) => {
+                    let before = memory.memory.sums.bytes;
                     let entry = memory.remember_of(port, message_id, digest, class, now);
-                    assert!(memory.memory.bytes <= limit.max(before), "nothing is taken beyond the limit");
+                    assert!(
+                        memory.memory.sums.bytes <= limit.max(before),
+                        "nothing is taken beyond the limit"
+                    );
                     known.extend(entry);
                 }
                 Known::Reused(id) | Known::Expired(id) => {
                     let message = message(memory.number(port), message_id, digest, class);
-                    known.push(memory.memory.replace(&mut memory.peers, id, message, now));
+                    known.push(memory.memory.replace(&mut memory.peers, id, &message, now));
                 }
                 Known::Repeated(id) => {
                     let size = random.usize(..200);

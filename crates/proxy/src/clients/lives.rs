@@ -32,7 +32,7 @@ struct Separate {
 
 /// What requests of clients lived.
 #[derive(Debug)]
-pub(super) struct Lives {
+pub(crate) struct Lives {
     clients: HashMap<IpAddr, VecDeque<(Instant, Duration)>, ahash::RandomState>,
     order: VecDeque<IpAddr>,
     separate: HashMap<ExchangeId, Separate, ahash::RandomState>,
@@ -40,7 +40,7 @@ pub(super) struct Lives {
 }
 
 impl Lives {
-    pub(super) fn new(hasher: ahash::RandomState) -> Self {
+    pub(crate) fn new(hasher: ahash::RandomState) -> Self {
         Self {
             clients: HashMap::with_hasher(hasher.clone()),
             order: VecDeque::new(),
@@ -50,7 +50,7 @@ impl Lives {
     }
 
     /// A request of a client was given up `lived` after its receipt, at the latest.
-    pub(super) fn ended(&mut self, client: IpAddr, lived: Duration, now: Instant) {
+    pub(crate) fn ended(&mut self, client: IpAddr, lived: Duration, now: Instant) {
         let samples = self.clients.entry(client).or_default();
         if samples.is_empty() {
             self.order.push_back(client);
@@ -67,7 +67,7 @@ impl Lives {
     }
 
     /// How long a client waits, once enough is known: most of its requests that were given up lived longer.
-    pub(super) fn patience(&mut self, client: IpAddr, now: Instant) -> Option<Duration> {
+    pub(crate) fn patience(&mut self, client: IpAddr, now: Instant) -> Option<Duration> {
         let samples = self.clients.get(&client)?;
         let mut lived: Vec<_> =
             samples.iter().filter(|(at, _)| *at + AGE >= now).map(|&(_, lived)| lived).collect();
@@ -80,7 +80,7 @@ impl Lives {
     }
 
     /// A request will have a separate response.
-    pub(super) fn separate(&mut self, request: ExchangeId, client: IpAddr, received: Instant) {
+    pub(crate) fn separate(&mut self, request: ExchangeId, client: IpAddr, received: Instant) {
         let separate = Separate { client, received, given_up: false };
         if self.separate.insert(request, separate).is_none() {
             self.separate_order.push_back(request);
@@ -92,7 +92,7 @@ impl Lives {
     }
 
     /// A request is answered whose client was taken to have given up.
-    pub(super) fn answered(&mut self, request: ExchangeId) {
+    pub(crate) fn answered(&mut self, request: ExchangeId) {
         if let Some(separate) = self.separate.get_mut(&request) {
             separate.given_up = true;
         }
@@ -100,7 +100,7 @@ impl Lives {
 
     /// Its separate response has ended. A Reset says that the client had given up before; an
     /// Acknowledgement that it is more patient than was thought, and then all of that is forgotten.
-    pub(super) fn delivered(&mut self, request: ExchangeId, outcome: Result<(), Failure>, now: Instant) {
+    pub(crate) fn delivered(&mut self, request: ExchangeId, outcome: Result<(), Failure>, now: Instant) {
         let Some(separate) = self.separate.remove(&request) else { return };
         if self.separate_order.front() == Some(&request) {
             self.separate_order.pop_front();

@@ -1,0 +1,122 @@
+//! How long an origin has been silent, and the pace of probes while it is taken to be down.
+
+use std::time::Duration;
+
+use coapway_relay::FetchId;
+use coapway_time::Instant;
+
+/// So many exchanges have to fail.
+const FAILURES: u32 = 2;
+/// Between the learned timeout of an origin and the first pause.
+const MARGIN: Duration = Duration::from_secs(1);
+/// No pause is longer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// The exchanges that failed since an origin was heard, and what follows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Silence {
+    failures: u32,
+    /// When the first of them began.
+    since: Instant,
+    pub(crate) rest: Option<Rest>,
+}
+
+/// The pace of probes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rest {
+    /// None leaves sooner.
+    pub(crate) next: Instant,
+    /// From the next to the one after it.
+    pub(crate) pause: Duration,
+}
+
+impl Rest {
+    pub(crate) fn begin(timeout: Duration, now: Instant) -> Self {
+        let pause = (timeout + MARGIN).min(LONGEST_PAUSE);
+        Self { next: now, pause }.further(now)
+    }
+
+    fn further(self, now: Instant) -> Self {
+        Self { next: now + self.pause, pause: (self.pause * 2).min(LONGEST_PAUSE) }
+    }
+}
+
+/// Which request may leave for an origin now, as far as its silence is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Any.
+    Any,
+    /// This one alone.
+    Probe(FetchId),
+    /// None before this time, if it is known.
+    None(Option<Instant>),
+}
+
+impl Silence {
+    /// Whether exchanges failed since the origin was heard.
+    pub(crate) const fn has_begun(&self) -> bool {
+        self.failures > 0
+    }
+
+    pub(crate) const fn is_dormant(&self) -> bool {
+        self.rest.is_some()
+    }
+
+    /// A request leaves.
+    #[inline]
+    pub(crate) fn sent(&mut self, now: Instant) {
+        if let Some(rest) = &mut self.rest {
+            *rest = rest.further(now);
+        }
+    }
+
+    /// An exchange has failed, and nothing was heard since its first copy left. Says whether the copies of
+    /// all that failed span `enough`.
+    pub(crate) fn missed(&mut self, first: Instant, last: Instant, enough: Duration) -> bool {
+        self.since = if self.failures == 0 { first } else { self.since.min(first) };
+        self.failures = self.failures.saturating_add(1);
+        self.failures >= FAILURES && last.since(self.since) >= enough
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAIT: Duration = Duration::from_secs(30);
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn it_takes_two_failures_whose_copies_span_the_longest_wait() {
+        let missed = |silence: &mut Silence, first, last| silence.missed(at(first), at(last), WAIT);
+        let mut silence = Silence::default();
+        assert!(!missed(&mut silence, 10, 40), "the first");
+        assert!(missed(&mut silence, 11, 41));
+        let mut outage = Silence::default();
+        for second in 5..30 {
+            assert!(
+                !missed(&mut outage, second - 5, second),
+                "{second} s are no longer than a request waits"
+            );
+        }
+        assert!(missed(&mut outage, 30, 30));
+    }
+
+    #[test]
+    fn pauses_double_up_to_a_minute() {
+        let rest = Some(Rest::begin(Duration::from_secs(2), at(30)));
+        let mut silence = Silence { rest, ..Silence::default() };
+        let mut now = at(30);
+        let mut pauses = Vec::new();
+        while pauses.len() < 7 {
+            let next = silence.rest.expect("down").next;
+            pauses.push(next.since(now).as_secs());
+            now = next;
+            silence.sent(now);
+        }
+        assert_eq!(pauses, [3, 6, 12, 24, 48, 60, 60]);
+    }
+}
