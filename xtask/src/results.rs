@@ -34,6 +34,18 @@ const RIVALS: [&str; 4] = ["fixed", "p95", "cocoa", "rfc6298"];
 const LOADS: &str = "1,5,20,100";
 /// Carry one message in many seconds: no load but their own means anything there.
 const SELDOM: &str = "lora-";
+/// Differ from another scenario in nothing but their own load.
+const SAME_PATH: [&str; 9] = [
+    "nat-rebind-60",
+    "nat-rebind-180",
+    "overload-100",
+    "overload-120",
+    "bufferbloat-50",
+    "bufferbloat-100",
+    "bufferbloat-200",
+    "bufferbloat-800",
+    "bufferbloat-1600",
+];
 
 /// Simulates and writes the page; true when it could.
 pub(crate) fn run(workspace: &Workspace, results: Results) -> Result<bool> {
@@ -48,8 +60,8 @@ pub(crate) fn run(workspace: &Workspace, results: Results) -> Result<bool> {
     let there = names("policies", None);
     let rivals = RIVALS.into_iter().filter(|rival| there.iter().any(|name| name == rival));
     let policies: Vec<_> = std::iter::once("default").chain(rivals).collect();
-    let loaded: Vec<_> =
-        scenarios.iter().map(String::as_str).filter(|name| !name.starts_with(SELDOM)).collect();
+    let has_loads = |name: &&str| !name.starts_with(SELDOM) && !SAME_PATH.contains(name);
+    let loaded: Vec<_> = scenarios.iter().map(String::as_str).filter(has_loads).collect();
     let (runs, loaded_runs) = (results.runs.to_string(), results.loaded_runs.to_string());
     let study = |scenarios: &[&str], more: &[&str]| -> Result<Report> {
         let policies = policies.iter().flat_map(|policy| ["--policy", policy]);

@@ -106,7 +106,8 @@ fn loss(report: &Report, cell: &Cell, measure: &Measure) -> Option<Loss> {
         let rival = own + difference.mean;
         let comparable = !measure.of_the_answered || answered(*policy) >= answered(0) - AS_MANY;
         let matters = measure.key != "spurious" || own > FEW_COPIES;
-        let weight = gain / rival.abs().max(1e-9);
+        // Against next to nothing everything is a loss without bounds.
+        let weight = gain / rival.abs().max(own.abs() / 10.0);
         (comparable && matters && gain > difference.within && weight > measure.counts)
             .then_some((*policy, rival, weight))
     };

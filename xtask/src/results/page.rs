@@ -37,7 +37,8 @@ pub(super) fn page(own: &Report, loads: &Report, mixed: &Report) -> String {
     page.push_str("Mean latency, P95, P99 · answered · copies per request, spurious ones of them.\n\n");
     table(&mut page, own, false, all_of);
     page.push_str(
-        "\n## GET at 1, 5, 20 and 100 requests/s\n\nMean latency, P95 · answered · copies per request.\n\n",
+        "\n## GET at 1, 5, 20 and 100 requests/s\n\nMean latency, P95 · answered · copies per request; 10 minutes. \
+         Scenarios that differ in nothing but their own load stand here once, and LoRaWAN carries no such load.\n\n",
     );
     table(&mut page, loads, true, short_of);
     page.push_str(
