@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use coapway_message::ExchangeId;
-use coapway_proxy::Event;
+use coapway_proxy::{Cause, Event};
 use coapway_time::Instant;
 
 use super::{Deadlines, Rules};
@@ -16,6 +16,8 @@ struct Accepted {
     answered: bool,
     separate: bool,
     delivered: bool,
+    /// Whether its client had given up, and may have got no answer.
+    gone: bool,
 }
 
 #[derive(Debug)]
@@ -48,7 +50,8 @@ impl Settlement {
         match *event {
             Event::Received { request, .. } => {
                 let until = now + self.within;
-                let accepted = Accepted { until, answered: false, separate: false, delivered: false };
+                let accepted =
+                    Accepted { until, answered: false, separate: false, delivered: false, gone: false };
                 self.requests.insert(request, accepted);
                 self.open.insert((until, request), ());
                 if !self.ever.insert(request) {
@@ -61,8 +64,9 @@ impl Settlement {
                     return Err(format!("request {request} acknowledged early twice or after its answer"));
                 }
             }
-            Event::Answered { request, .. } => {
+            Event::Answered { request, cause, .. } => {
                 let accepted = self.known(request, "answered")?;
+                accepted.gone = cause == Cause::ClientGone;
                 if std::mem::replace(&mut accepted.answered, true) {
                     return Err(format!("request {request} answered twice"));
                 }
@@ -108,10 +112,9 @@ impl Settlement {
 
     pub(super) fn finish(&self) -> Vec<String> {
         let unanswered = self.requests.iter().filter(|(_, accepted)| !accepted.answered);
-        let undelivered = self
-            .requests
-            .iter()
-            .filter(|(_, accepted)| accepted.separate && accepted.answered && !accepted.delivered);
+        let is_due = |accepted: &Accepted| accepted.separate && accepted.answered && !accepted.gone;
+        let undelivered =
+            self.requests.iter().filter(|(_, accepted)| is_due(accepted) && !accepted.delivered);
         unanswered
             .map(|(request, _)| format!("request {request} was never answered"))
             .chain(
