@@ -6,12 +6,15 @@ pub mod endpoint;
 pub mod outbox;
 pub mod retransmission;
 pub mod round_trip;
+pub mod seed;
 
 mod account;
 mod acknowledgement;
 mod by_message_id;
 mod chunks;
 mod duplicates;
+mod invariants;
+mod launch;
 mod message;
 mod message_id;
 mod peers;

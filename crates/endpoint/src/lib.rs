@@ -23,10 +23,11 @@ pub mod trace;
 
 pub use datagram::congestion::Window;
 pub use datagram::course::Course;
-pub use datagram::endpoint::{Endpoint, Seed};
+pub use datagram::endpoint::Endpoint;
 pub use datagram::outbox::Transmit;
 pub use datagram::retransmission::Schedule;
 pub use datagram::round_trip::{RoundTrip, Timing};
+pub use datagram::seed::Seed;
 pub use event::{Counters, Event, Gate, Received, Refused};
 pub use parameters::{
     Carry, DuplicatesParameters, EndpointParameters, Estimator, Nstart, RtoParameters, TransmissionParameters,

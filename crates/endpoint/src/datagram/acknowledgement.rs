@@ -18,6 +18,8 @@ use crate::peer::Peer;
 const MAX_TOKEN_LENGTH: usize = 1024;
 
 impl Endpoint {
+    /// Inlined, as all that each datagram goes through once: its arguments and results are large.
+    #[inline(always)]
     pub(super) fn handle_request<'d>(
         &mut self,
         sender: &Sender<'_>,

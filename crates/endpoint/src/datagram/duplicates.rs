@@ -7,7 +7,9 @@
 //! ones of that kind are refused.
 
 mod entry;
+mod forgetting;
 mod replies;
+mod sums;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,6 +20,7 @@ use hashbrown::HashTable;
 pub(super) use self::entry::{Class, EntryId, Reply};
 use self::entry::{Entry, Moment};
 use self::replies::Replies;
+use self::sums::{Sums, exchange_reply};
 use super::account::Account;
 use super::chunks::Chunks;
 use super::peers::{PeerNumber, Peers};
@@ -65,34 +68,6 @@ pub(super) struct Duplicates {
     sums: Sums,
     limit: usize,
 }
-
-/// Bytes that are in use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Sums {
-    bytes: usize,
-    /// Of these, what belongs to entries that are never forgotten before their lifetime. They get
-    /// seven eighths at most, so that others are still remembered for a while.
-    kept: usize,
-}
-
-impl Sums {
-    #[inline]
-    fn add(&mut self, bytes: usize, is_kept: bool) {
-        self.bytes += bytes;
-        self.kept += if is_kept { bytes } else { 0 };
-    }
-
-    #[inline]
-    fn subtract(&mut self, bytes: usize, is_kept: bool) {
-        self.bytes -= bytes;
-        self.kept -= if is_kept { bytes } else { 0 };
-    }
-}
-
-/// What is older than its lifetime by this is forgotten although nothing comes in.
-const OVERDUE: Duration = Duration::from_secs(10);
-/// Rounds of forgetting in one wake.
-const PORTION: usize = 256;
 
 /// What an entry costs beside its stored reply and its peer: itself, its place in the table and in a
 /// queue.
@@ -222,21 +197,6 @@ impl Duplicates {
     }
 
     #[inline]
-    fn enqueue(&mut self, class: Class, expires: Instant, index: u32) {
-        let (queue, moment) = (&mut self.queues[class as usize], Moment::at_or_after(expires));
-        if queue.is_empty() {
-            self.soonest = self.soonest.min(moment);
-        }
-        queue.push_back((moment, index));
-    }
-
-    /// To be called when something was taken out of a queue.
-    fn find_soonest(&mut self) {
-        let fronts = self.queues.iter().filter_map(|queue| Some(queue.front()?.0));
-        self.soonest = fronts.min().unwrap_or(Moment::NEVER);
-    }
-
-    #[inline]
     fn entry(&self, id: EntryId) -> Option<&Entry> {
         self.entries.get(id.index).filter(|entry| entry.generation == id.generation)
     }
@@ -321,99 +281,6 @@ impl Duplicates {
         let fronts = self.queues.iter().filter_map(|queue| Some(queue.front()?.0));
         assert_eq!(self.soonest, fronts.min().unwrap_or(Moment::NEVER));
     }
-
-    fn forget(&mut self, peers: &mut Peers, index: u32) {
-        let entry = &mut self.entries[index];
-        if exchange_reply(entry, &mut self.replies, &mut self.sums, None).is_none() {
-            return;
-        }
-        entry.generation = entry.generation.wrapping_add(1);
-        let hash = hash(&self.hasher, entry.peer, entry.message_id);
-        if let Ok(found) = self.remembered.find_entry(hash, |&other| other == index) {
-            found.remove();
-        }
-        let is_kept = entry.class.is_kept();
-        let (bytes, kept) = peers.forget(entry.peer, is_kept);
-        self.sums.subtract(ENTRY_BYTES, is_kept);
-        (self.sums.bytes, self.sums.kept) = (self.sums.bytes - bytes, self.sums.kept - kept);
-        self.free.push(index);
-    }
-
-    /// When [`Duplicates::expire_overdue`] has something to do; traffic mostly comes before it.
-    #[inline]
-    pub(super) fn next_overdue(&self) -> Option<Instant> {
-        (self.soonest != Moment::NEVER).then(|| self.soonest.instant() + OVERDUE)
-    }
-
-    /// Forgets what no traffic made us forget, a portion at a time.
-    pub(super) fn expire_overdue(&mut self, peers: &mut Peers, now: Instant) {
-        for _ in 0..PORTION {
-            if self.next_overdue().is_none_or(|due| due > now) {
-                return;
-            }
-            self.expire(peers, now);
-        }
-    }
-
-    /// Forgets what is older than its lifetime, a few at a time.
-    fn expire(&mut self, peers: &mut Peers, now: Instant) {
-        for class in [Class::Kept, Class::Confirmable, Class::NonConfirmable] {
-            for _ in 0..4 {
-                let Some(&(moment, index)) = self.queues[class as usize].front() else { break };
-                if !moment.is_over(now) {
-                    break;
-                }
-                self.queues[class as usize].pop_front();
-                let Entry { expires, class: home, .. } = self.entries[index];
-                if expires <= now {
-                    self.forget(peers, index);
-                } else {
-                    self.enqueue(home, expires, index);
-                }
-            }
-        }
-        self.find_soonest();
-    }
-
-    /// Forgets others until one more entry of a peer fits, or what there is.
-    #[cold]
-    fn make_room(&mut self, peers: &mut Peers, peer: Option<PeerNumber>) -> u64 {
-        let mut forgotten = 0;
-        let wanted = |peers: &Peers| peer.map_or(0, |peer| ENTRY_BYTES + peers.would_take(peer, false).0);
-        while self.sums.bytes + wanted(peers) > self.limit {
-            let next = [Class::NonConfirmable, Class::Confirmable]
-                .into_iter()
-                .find_map(|class| Some((class, self.queues[class as usize].pop_front()?)));
-            let Some((class, (_, index))) = next else { break };
-            let Entry { expires, class: home, .. } = self.entries[index];
-            if home.is_kept() && class != home {
-                self.enqueue(home, expires, index);
-            } else {
-                self.forget(peers, index);
-                forgotten += 1;
-            }
-        }
-        self.find_soonest();
-        forgotten
-    }
-}
-
-/// Puts another reply into an entry and keeps count of the bytes.
-#[inline]
-fn exchange_reply(
-    entry: &mut Entry,
-    replies: &mut [Replies; 2],
-    sums: &mut Sums,
-    reply: Option<Reply>,
-) -> Option<Reply> {
-    let before = std::mem::replace(&mut entry.reply, reply);
-    let is_kept = entry.class.is_kept();
-    sums.add(reply.map_or(0, Reply::stored), is_kept);
-    if let Some(Reply::Datagram(extent)) = before {
-        sums.subtract(extent.len(), is_kept);
-        replies[entry.class.memory()].release(extent);
-    }
-    before
 }
 
 #[inline]

@@ -8,60 +8,19 @@ use coapway_time::{InOrder, Instant, Timers};
 
 use super::by_message_id::ByMessageId;
 use super::duplicates::Duplicates;
-use super::message::{ActiveParts, Bond, Kind, Message};
+use super::message::{ActiveParts, Message};
 use super::message_id::MessageIds;
 use super::outbox::{Outbox, Transmit};
 use super::peers::{Peers, Sender};
 use super::pending::{Deadline, Due, PendingRequests};
 use super::preserved::PreservedTokens;
+use super::seed::Seed;
 use super::slots::Slots;
 use super::turns::Turns;
 use crate::event::{Counters, Event, Gate, Received};
 use crate::matching::Tokens;
 use crate::parameters::EndpointParameters;
 use crate::peer::{Local, Peer, SocketId};
-
-/// Where an endpoint's chance comes from: fixed in a simulation, from the operating system in
-/// production.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Seed(pub [u8; 32]);
-
-impl std::fmt::Debug for Seed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Seed")
-    }
-}
-
-impl Seed {
-    /// A seed for simulations, spread out of one number.
-    pub fn from_number(number: u64) -> Self {
-        let mut random = fastrand::Rng::with_seed(number);
-        let mut bytes = [0; 32];
-        random.fill(&mut bytes);
-        Self(bytes)
-    }
-
-    /// A seed of its own for part `number` of whatever this seeds.
-    pub fn part(&self, number: u64) -> Self {
-        let mut random = fastrand::Rng::with_seed(self.word(0) ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let mut bytes = self.0;
-        bytes.iter_mut().for_each(|byte| *byte ^= random.u8(..));
-        Self(bytes)
-    }
-
-    /// Eight of its bytes as a number, for a generator or a hasher.
-    pub fn word(&self, index: usize) -> u64 {
-        self.0
-            .chunks_exact(8)
-            .nth(index % 4)
-            .map_or(0, |bytes| bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)))
-    }
-
-    /// A keyed hasher.
-    pub fn hasher(&self) -> ahash::RandomState {
-        ahash::RandomState::with_seeds(self.word(0), self.word(1), self.word(2), self.word(3))
-    }
-}
 
 /// One end of a hop: requests of peers in, requests of ours out, over datagrams.
 ///
@@ -215,14 +174,15 @@ impl Endpoint {
             self.peers.tidy();
         }
         let sender = &self.peers.sender(peer);
-        let datagram = match Datagram::parse(bytes) {
+        let parsed = Datagram::parse(bytes);
+        let datagram = match &parsed {
             Ok(datagram) => datagram,
             Err(malformed) => {
-                self.handle_malformed(sender, &malformed, now);
+                self.handle_malformed(sender, malformed, now);
                 return Received::Nothing;
             }
         };
-        let Datagram { message_type, message_id, content, .. } = datagram;
+        let &Datagram { message_type, message_id, content, .. } = datagram;
         match (message_type, content.code.class()) {
             (MessageType::Acknowledgement, 0) => self.handle_acknowledgement(sender, message_id, now),
             (MessageType::Reset, _) if content.code == Code::EMPTY => {
@@ -232,13 +192,13 @@ impl Endpoint {
                 self.outbox.empty_to(sender, MessageType::Reset, message_id);
             }
             (MessageType::Confirmable | MessageType::NonConfirmable, 0) if content.code.is_request() => {
-                return self.handle_request(sender, bytes, &datagram, now, gate);
+                return self.handle_request(sender, bytes, datagram, now, gate);
             }
             (
                 MessageType::Confirmable | MessageType::NonConfirmable | MessageType::Acknowledgement,
                 2..=5,
             ) => {
-                return self.handle_response(sender, &datagram, now);
+                return self.handle_response(sender, datagram, now);
             }
             (MessageType::Reset, _) => self.counters.malformed += 1,
             // A code of no class that means anything here: rejected like any such message, and no
@@ -339,40 +299,9 @@ impl Endpoint {
     }
 
     /// The next datagram to send.
-    #[inline]
+    #[inline(always)]
     pub fn poll_transmit(&mut self) -> Option<Transmit<'_>> {
         self.outbox.poll(&self.peers)
-    }
-
-    /// Panics when the tables contradict each other. For simulations, after each step.
-    pub fn check_invariants(&self) {
-        self.by_message_id.check_invariants(&self.messages);
-        let (mut in_turn, mut preserved, mut active) = (0, 0, 0);
-        for message in self.messages.iter() {
-            assert!(message.timer.is_some(), "each message under way has a timer");
-            in_turn += usize::from(message.bond == Bond::InTurn);
-            preserved += usize::from(message.bond == Bond::Preserved);
-            active += usize::from(message.active.is_some());
-            let may_do_without = message.kind == Kind::NonConfirmable || message.is_acknowledged();
-            assert!(message.active.is_some() || may_do_without, "each that may be repeated can be");
-        }
-        assert_eq!(self.active.len(), active, "each active part has its message");
-        let acknowledgements = self.pending.iter().filter(|pending| pending.timer.is_some());
-        assert_eq!(
-            self.timers.len(),
-            self.messages.len() + acknowledgements.count() + self.turns.waiting(),
-            "each timer has its message"
-        );
-        self.turns.check_invariants(in_turn);
-        self.preserved.check_invariants(preserved);
-        self.duplicates.check_invariants();
-        self.pending.check_invariants();
-        let requests = self.pending.iter().map(|pending| pending.peer);
-        let messages = self.messages.iter().map(|message| message.peer);
-        let spaces = self.message_ids.peers();
-        let users =
-            requests.chain(messages).chain(spaces).chain(self.turns.peers()).chain(self.preserved.peers());
-        self.peers.check_invariants(users, self.duplicates.peers());
     }
 }
 

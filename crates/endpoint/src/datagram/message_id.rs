@@ -40,7 +40,7 @@ impl MessageIds {
     }
 
     /// Takes the next Message ID towards `peer`, which then rests for `lifetime`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(
         &mut self,
         peers: &mut Peers,
@@ -118,16 +118,17 @@ impl MessageIds {
 
     #[inline]
     fn forget_idle(&mut self, peers: &mut Peers, now: Instant) {
+        if self.idle.front().is_some_and(|&(when, _)| when <= now) {
+            self.look_at_idle(peers, now);
+        }
+    }
+
+    fn look_at_idle(&mut self, peers: &mut Peers, now: Instant) {
         // Two a call keep pace with one new peer a call.
         for _ in 0..2 {
-            let Some(&(when, peer)) = self.idle.front() else { return };
-            if when > now {
-                return;
-            }
-            self.idle.pop_front();
-            let idle_from =
-                peers.space(peer).and_then(|index| self.spaces.get(index)).map(|space| space.idle_from);
-            match idle_from {
+            let Some((_, peer)) = self.idle.pop_front_if(|(when, _)| *when <= now) else { return };
+            let space = peers.space(peer).and_then(|index| self.spaces.get(index));
+            match space.map(|space| space.idle_from) {
                 Some(idle_from) if idle_from > now => self.idle.push_back((idle_from, peer)),
                 _ => self.forget(peers, peer),
             }

@@ -135,7 +135,7 @@ impl Outbox {
         self.next == self.datagrams.len()
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn poll(&mut self, peers: &Peers) -> Option<Transmit<'_>> {
         let &Outgoing { to, length } = self.datagrams.get(self.next)?;
         if self.to != Some(to) {

@@ -6,13 +6,17 @@
 //! datagram to it may still leave: it is forgotten when the next one comes ([`Peers::tidy`]).
 
 mod locals;
-
-use std::net::SocketAddr;
+mod place;
+mod word;
 
 use hashbrown::HashTable;
 use slab::Slab;
 
 use self::locals::Locals;
+#[cfg(test)]
+pub(super) use self::place::PEER_BYTES;
+use self::place::{FREE, NONE, Place};
+use self::word::Word;
 use super::chunks::Chunks;
 use crate::peer::{Peer, SocketId};
 
@@ -33,40 +37,6 @@ impl PeerNumber {
     }
 }
 
-/// A peer in one word: what it is, or, with [`Word::WIDE`] in its lowest 16 bits, where it stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Word(u64);
-
-impl Word {
-    const WIDE: u16 = u16::MAX;
-
-    const fn wide(place: usize) -> Self {
-        Self((place as u64) << 16 | Self::WIDE as u64)
-    }
-
-    #[inline]
-    const fn wide_place(self) -> Option<usize> {
-        if self.0 as u16 == Self::WIDE { Some((self.0 >> 16) as usize) } else { None }
-    }
-
-    /// `None` for a peer that does not fit.
-    #[inline]
-    fn of(remote: &SocketAddr, local: Option<u16>) -> Option<Self> {
-        match (remote, local) {
-            (SocketAddr::V4(remote), Some(local)) => {
-                let address = u64::from(remote.ip().to_bits()) << 32;
-                Some(Self(address | u64::from(remote.port()) << 16 | u64::from(local)))
-            }
-            (SocketAddr::V4(_) | SocketAddr::V6(_), _) => None,
-        }
-    }
-
-    #[inline]
-    fn remote(self) -> SocketAddr {
-        SocketAddr::from((std::net::Ipv4Addr::from_bits((self.0 >> 32) as u32), (self.0 >> 16) as u16))
-    }
-}
-
 /// Who a datagram came from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sender<'p> {
@@ -76,48 +46,6 @@ pub(super) struct Sender<'p> {
     word: Option<Word>,
     hash: u64,
 }
-
-#[derive(Debug)]
-struct Place {
-    word: Word,
-    /// What refers to it, messages that are remembered left out.
-    users: u32,
-    /// Messages of it that are remembered.
-    remembered: u32,
-    /// Of these, those that are never forgotten before their lifetime.
-    kept: u32,
-    /// Where its Message IDs are.
-    space: u32,
-}
-
-const NONE: u32 = u32::MAX;
-/// `users` of a place that is free.
-const FREE: u32 = u32::MAX;
-
-impl Default for Place {
-    fn default() -> Self {
-        Self { word: Word(0), users: FREE, remembered: 0, kept: 0, space: NONE }
-    }
-}
-
-impl Place {
-    #[inline]
-    const fn is_unused(&self) -> bool {
-        self.users == 0 && self.remembered == 0
-    }
-
-    /// What it costs: itself, its own in the table, and its address where that is not in it.
-    #[inline]
-    const fn bytes(&self) -> usize {
-        match self.word.wide_place() {
-            None => PEER_BYTES,
-            Some(_) => PEER_BYTES + size_of::<(Peer, u64)>(),
-        }
-    }
-}
-
-/// What a peer costs that is a word.
-pub(super) const PEER_BYTES: usize = size_of::<Place>() + 8;
 
 #[derive(Debug)]
 pub(super) struct Peers {

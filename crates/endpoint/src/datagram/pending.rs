@@ -143,15 +143,17 @@ impl PendingRequests {
     }
 
     /// Adds one that carries this token.
-    #[inline]
+    #[inline(always)]
     pub(super) fn add(&mut self, pending: Pending, token: &[u8]) -> ExchangeId {
-        let token = match ShortToken::new(token) {
-            Some(token) => token,
-            None => ShortToken::long(self.long_tokens.insert(token.into())),
-        };
+        let token = ShortToken::new(token).unwrap_or_else(|| self.keep_long(token));
         let (id, slot) = self.slots.claim();
         *slot = Pending { token, place: slot.place, ..pending };
         id
+    }
+
+    #[cold]
+    fn keep_long(&mut self, token: &[u8]) -> ShortToken {
+        ShortToken::long(self.long_tokens.insert(token.into()))
     }
 
     #[inline]

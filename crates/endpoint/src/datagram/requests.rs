@@ -5,12 +5,12 @@ use coapway_time::Instant;
 
 use super::course::Course;
 use super::endpoint::Endpoint;
+use super::launch::Launch;
 use super::message::{Bond, Kind};
 use super::peers::{PeerNumber, Sender};
 use super::pending::ShortToken;
 use super::preserved::Preserved;
 use super::retransmission::Schedule;
-use super::under_way::Launch;
 use crate::event::{Received, Refused};
 use crate::peer::Peer;
 use crate::trace::AnswerKind;
@@ -138,6 +138,7 @@ impl Endpoint {
         (message.kind == Kind::Request && message.token.is(token)).then_some(exchange)
     }
 
+    #[inline(always)]
     pub(super) fn handle_response<'d>(
         &mut self,
         sender: &Sender<'_>,

@@ -6,12 +6,12 @@ use coapway_time::Instant;
 use super::account::ALWAYS_FITS;
 use super::duplicates::Reply;
 use super::endpoint::Endpoint;
+use super::launch::Launch;
 use super::message::{Answered, Kind};
 use super::peers::PeerNumber;
 use super::pending::{Answerable, Deadline, Due, Pending};
 use super::retransmission::Schedule;
 use super::turns::{Turn, Waiting};
-use super::under_way::Launch;
 use crate::event::{Event, Refused};
 
 impl Endpoint {
