@@ -210,6 +210,27 @@ impl<'b> OptionsWriter<'b> {
         self.buffer.extend_from_slice(value);
     }
 
+    /// Appends the parts of `text`, between which `separator` stands, as options of one number.
+    pub fn push_parts(&mut self, number: OptionNumber, text: &[u8], separator: u8) {
+        let delta = number.0.saturating_sub(self.last);
+        let start = self.buffer.len();
+        if delta <= 12 {
+            // The head of a short option takes as much as the separator before it.
+            self.buffer.reserve(1 + text.len());
+            self.buffer.push(0);
+            self.buffer.extend_from_slice(text);
+            if let [head, parts @ ..] = &mut self.buffer[start..]
+                && let Some(length) = write_heads(parts, separator)
+            {
+                *head = (delta as u8) << 4 | length;
+                self.last = self.last.max(number.0);
+                return;
+            }
+            self.buffer.truncate(start);
+        }
+        text.split(|&byte| byte == separator).for_each(|part| self.push(number, part));
+    }
+
     /// Appends one uint option in its shortest form.
     pub fn push_uint(&mut self, number: OptionNumber, value: u32) {
         self.push(number, minimal_uint(value, &mut [0; 4]));
@@ -234,6 +255,21 @@ impl<'b> OptionsWriter<'b> {
             }
         }
     }
+}
+
+/// Replaces each separator by the head of an option of the same number, whose value is what follows, and
+/// returns the length of what is before the first; `None` where one is too long for so short a head.
+fn write_heads(text: &mut [u8], separator: u8) -> Option<u8> {
+    let (mut length, mut longest) = (0, 0);
+    for byte in text.iter_mut().rev() {
+        if *byte == separator {
+            *byte = length as u8;
+            (length, longest) = (0, length.max(longest));
+        } else {
+            length += 1;
+        }
+    }
+    (length.max(longest) <= 12_usize).then_some(length as u8)
 }
 
 #[cfg(test)]
@@ -310,6 +346,25 @@ mod tests {
             prop_assert_eq!(rest, payload);
             let read: Vec<_> = options.iter().map(|(n, v)| (n.0, v.to_vec())).collect();
             prop_assert_eq!(read, list);
+        }
+
+        #[test]
+        fn parts_are_written_as_one_by_one(
+            before in 0_u16..12,
+            number in 12_u16..30,
+            parts in proptest::collection::vec("[a-z]{0,14}", 1..5),
+        ) {
+            let (mut together, mut apart) = (vec![7], vec![7]);
+            let text = parts.join("/");
+            let mut writer = OptionsWriter::new(&mut together);
+            writer.push(OptionNumber(before), b"x");
+            writer.push_parts(OptionNumber(number), text.as_bytes(), b'/');
+            writer.push(OptionNumber(number + 1), b"y");
+            let mut writer = OptionsWriter::new(&mut apart);
+            writer.push(OptionNumber(before), b"x");
+            parts.iter().for_each(|part| writer.push(OptionNumber(number), part.as_bytes()));
+            writer.push(OptionNumber(number + 1), b"y");
+            prop_assert_eq!(together, apart);
         }
 
         #[test]

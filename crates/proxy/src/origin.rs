@@ -75,18 +75,19 @@ impl Origin {
     }
 
     /// Sends from the current port while it has Message IDs, else from the next that has. A block-wise
-    /// transfer under way has a port of its own. `send` says `None` where there is no Message ID.
+    /// transfer under way has a port of its own. `send` says `None` where there is no Message ID. Returns
+    /// the number of the port as well.
     pub(crate) fn over_a_port<T>(
         &mut self,
         source_ports: u32,
         order: &Order,
         now: Instant,
         send: &mut impl FnMut(Peer) -> Option<T>,
-    ) -> Option<T> {
+    ) -> Option<(u32, T)> {
         let count = source_ports.max(1);
         let (bound, taken) = self.permits.ports(order, now);
         if let Some(number) = bound {
-            return send(self.peer(number));
+            return Some((number, send(self.peer(number))?));
         }
         for step in 0..count {
             let number = if step == 0 { self.port } else { (self.port + step) % count };
@@ -97,7 +98,7 @@ impl Origin {
                 if order.transfer.is_none() {
                     self.port = number;
                 }
-                return Some(sent);
+                return Some((number, sent));
             }
         }
         None

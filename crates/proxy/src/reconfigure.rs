@@ -39,7 +39,7 @@ impl Proxy {
         (self.answer_within, self.early_ack_after) = (answer_within, downstream.early_ack_after);
         self.most_under_way = limits.fetches;
         self.closing = closing.to_vec();
-        self.journal.listen(listening, self.relay.fetches().map(|(_, fetch)| fetch.request), now);
+        self.journal.listen(listening, self.relay.fetches().map(|(fetch, _)| fetch.0), now);
         self.downstream.set_parameters(downstream);
         self.relay.reconfigure(relay, limits.fetches);
         self.upstreams.reconfigure(upstreams, limits.origins, is_gone, now);

@@ -1,5 +1,7 @@
 //! Where a request goes: forward, reverse, or nowhere (RFC 7252 §5.7.2, §5.7.3).
 
+mod targets;
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ use crate::forward::{Request, Resource, URI_PATH_ABBREV};
 use crate::local;
 use crate::no_response::NoResponse;
 use crate::parameters::{Parameters, Route, UpstreamId};
+pub(crate) use targets::Targets;
 
 /// What becomes of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +39,7 @@ pub struct Plan<'s> {
     /// Where to.
     pub destination: Destination,
     /// The reverse route it took, as an index into [`Parameters::routes`].
-    pub route: Option<usize>,
+    pub route: Option<u32>,
     /// What the origin gets to see.
     pub content: Content<'s>,
     /// What the client does not want to hear.
@@ -79,9 +82,11 @@ impl From<Authority> for Destination {
 /// A target in Proxy-Uri or Proxy-Scheme is ourselves, or is forwarded to, or is refused; without one
 /// a reverse route is looked for. What is left is for ourselves.
 /// Shape:  `scratch` is cleared; the decision borrows it, or `content` where nothing had to change.
+///         `targets` were admitted by the same settings.
 /// Source: RFC 7252 §5.7.2, §5.7.3, §5.8, §5.10.2.
-pub fn decide<'s>(
+pub(crate) fn decide<'s>(
     parameters: &Parameters,
+    targets: &mut Targets,
     client: IpAddr,
     content: &Content<'s>,
     scratch: &'s mut Vec<u8>,
@@ -92,10 +97,20 @@ pub fn decide<'s>(
     match (request.proxy_uri, request.proxy_scheme) {
         (Some(_), Some(_)) => Err(Refusal::TWO_TARGETS),
         (Some(value), None) => {
+            if let Some((target, resource)) = targets.find(value) {
+                may_be_forwarded(parameters, client, &request)?;
+                let (authority, ground) = (&target.authority, target.ground);
+                let target = (authority, Resource::Named(&resource));
+                return to_origin(parameters, &request, target, ground, scratch);
+            }
             let uri = Uri::from_option(value).map_err(Refusal::uri)?;
             require_coap(uri.scheme())?;
-            let target = (uri.authority(), Resource::Named(&uri));
-            forward(parameters, client, &request, target, scratch)
+            let target = (uri.authority(), Resource::Named(uri.resource()));
+            let decision = forward(parameters, client, &request, target, scratch)?;
+            if let Decision::Forward(plan) = &decision {
+                targets.keep(value, uri.authority(), (plan.upstream, plan.admission));
+            }
+            Ok(decision)
         }
         (None, Some(scheme)) => match replace_scheme(&request, scheme)? {
             Some(authority) => {
@@ -122,9 +137,25 @@ fn forward<'s>(
         };
         return local(parameters, request, Some(host), resource, scratch);
     }
-    request.may_be_forwarded()?;
-    admit_client(parameters, client)?;
+    may_be_forwarded(parameters, client, request)?;
     let ground = admit_target(parameters, authority)?;
+    to_origin(parameters, request, (authority, resource), ground, scratch)
+}
+
+fn may_be_forwarded(parameters: &Parameters, client: IpAddr, request: &Request<'_>) -> Result<(), Refusal> {
+    request.may_be_forwarded()?;
+    admit_client(parameters, client)
+}
+
+/// To a target that was admitted.
+#[inline]
+fn to_origin<'s>(
+    parameters: &Parameters,
+    request: &Request<'s>,
+    (authority, resource): (&Authority, Resource<'_>),
+    ground: (UpstreamId, Admission),
+    scratch: &'s mut Vec<u8>,
+) -> Result<Decision<'s>, Refusal> {
     let content = request.rewrite(uri_host(authority), resource, parameters.insert_hop_limit, scratch)?;
     Ok(plan(request, ground, authority.clone().into(), None, content))
 }
@@ -144,7 +175,7 @@ fn plan<'s>(
     request: &Request<'_>,
     (upstream, admission): (UpstreamId, Admission),
     destination: Destination,
-    route: Option<usize>,
+    route: Option<u32>,
     content: Content<'s>,
 ) -> Decision<'s> {
     Decision::Forward(Plan {
@@ -231,7 +262,7 @@ fn reverse<'s>(
     let resource = Resource::behind(route, options);
     let content = request.rewrite(uri_host(authority), resource, parameters.insert_hop_limit, scratch)?;
     let ground = (route.upstream, Admission::Upstream);
-    Ok(plan(request, ground, authority.clone().into(), Some(index), content))
+    Ok(plan(request, ground, authority.clone().into(), u32::try_from(index).ok(), content))
 }
 
 /// The route a request takes: one for its host before one for any, then the longest path.
@@ -257,4 +288,4 @@ fn is_for_path(route: &Route, options: &Options<'_>) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,15 +2,16 @@
 //! a name in lower case, nothing percent-encoded, no dot segments. Any other is left to a parser of the
 //! whole syntax, with the same result.
 
-use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{Authority, Host, MAX_COMPONENT, Scheme, Uri, ends_in_number};
+use super::{Authority, Host, MAX_COMPONENT, PathAndQuery, Scheme, Uri, ends_in_number};
 
 /// What a byte may be part of, unencoded.
 const NAME: u8 = 1;
 const PATH: u8 = 2;
 const QUERY: u8 = 4;
+/// A byte in a path that may begin or make a dot segment.
+const SIGN: u8 = 8;
 
 static KINDS: [u8; 256] = {
     let mut kinds = [0; 256];
@@ -41,9 +42,11 @@ static KINDS: [u8; 256] = {
                     | b'/'
             );
         let is_query = is_path || character == b'?';
+        let is_sign = matches!(character, b'.' | b'/');
         kinds[byte] = if is_name { NAME } else { 0 }
             | if is_path { PATH } else { 0 }
-            | if is_query { QUERY } else { 0 };
+            | if is_query { QUERY } else { 0 }
+            | if is_sign { SIGN } else { 0 };
         byte += 1;
     }
     kinds
@@ -59,7 +62,13 @@ pub(super) fn parse(text: &[u8]) -> Option<Uri<'_>> {
     let (scheme, rest) = scheme(text)?;
     let (host, rest) = host(rest)?;
     let (port, rest) = port(rest, scheme)?;
-    let (path, rest) = path(rest)?;
+    let resource = PathAndQuery::plain(rest)?;
+    Some(Uri { scheme, authority: Authority { host, port }, resource })
+}
+
+/// What stands behind an authority.
+pub(super) fn path_and_query(text: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
+    let (path, rest) = path(text)?;
     let query = match rest {
         [] => None,
         [b'?', query @ ..] if span(query, QUERY) == query.len() => Some(query),
@@ -67,11 +76,7 @@ pub(super) fn parse(text: &[u8]) -> Option<Uri<'_>> {
     };
     let is_short = path.len().max(query.map_or(0, <[u8]>::len)) <= MAX_COMPONENT;
     let is_absolute = matches!(path, [] | [b'/', ..]);
-    if !is_short || !is_absolute {
-        return None;
-    }
-    let authority = Authority { host, port };
-    Some(Uri { scheme, authority, path: Cow::Borrowed(path), query, is_plain: true })
+    (is_short && is_absolute).then_some((path, query))
 }
 
 fn scheme(text: &[u8]) -> Option<(Scheme, &[u8])> {
@@ -131,21 +136,22 @@ fn port(text: &[u8], scheme: Scheme) -> Option<(u16, &[u8])> {
 /// A path without a dot behind a slash, which is rare enough to be left to others where it makes no dot
 /// segment.
 fn path(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let mut before = 0;
+    let mut is_after_slash = false;
     for (place, &byte) in text.iter().enumerate() {
-        if KINDS[usize::from(byte)] & PATH == 0 {
-            return text.split_at_checked(place);
+        match KINDS[usize::from(byte)] & (PATH | SIGN) {
+            PATH => is_after_slash = false,
+            0 => return text.split_at_checked(place),
+            _ if is_after_slash && byte == b'.' => return None,
+            _ => is_after_slash = byte == b'/',
         }
-        if before == b'/' && byte == b'.' {
-            return None;
-        }
-        before = byte;
     }
     Some((text, &[]))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use proptest::prelude::*;
 
     use super::*;
