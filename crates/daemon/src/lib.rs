@@ -9,6 +9,7 @@ mod loading;
 mod log;
 mod names;
 mod notify;
+mod reading;
 mod records;
 mod rehearsal;
 mod serve;

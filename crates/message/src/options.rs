@@ -34,6 +34,7 @@ impl<'d> Options<'d> {
     /// Shape:  `bytes` is everything after the token; the payload is empty when there is no marker.
     /// Errors: what is wrong with the first option that is.
     /// Source: RFC 7252 §3, §3.1.
+    #[inline]
     pub fn parse(bytes: &'d [u8]) -> Result<(Self, &'d [u8]), OptionsError> {
         let mut number: u32 = 0;
         let mut rest = bytes;
@@ -193,42 +194,57 @@ impl<'b> OptionsWriter<'b> {
         debug_assert!(number.0 >= self.last, "options are written in order");
         debug_assert!(value.len() <= MAX_EXTENDED as usize, "no option holds that much");
         let delta = number.0.saturating_sub(self.last);
-        let length = u32::try_from(value.len()).unwrap_or(MAX_EXTENDED).min(MAX_EXTENDED);
-        let value = value.get(..length as usize).unwrap_or(value);
-        self.last = self.last.max(number.0);
-        if delta <= 12 && length <= 12 {
-            self.buffer.reserve(1 + value.len());
-            self.buffer.push((delta as u8) << 4 | length as u8);
-            self.buffer.extend_from_slice(value);
-            return;
+        self.last += delta;
+        let first = (delta as u8) << 4;
+        match (delta, value.len()) {
+            (0..=12, length @ 0..=12) => {
+                self.buffer.reserve(1 + length);
+                self.buffer.push(first | length as u8);
+                self.buffer.extend_from_slice(value);
+            }
+            (0..=12, length @ 13..=268) => {
+                self.buffer.reserve(2 + length);
+                self.buffer.extend_from_slice(&[first | 13, (length - 13) as u8]);
+                self.buffer.extend_from_slice(value);
+            }
+            _ => self.push_extended(delta, value),
         }
+    }
+
+    fn push_extended(&mut self, delta: u16, value: &[u8]) {
+        let length = u32::try_from(value.len()).unwrap_or(MAX_EXTENDED).min(MAX_EXTENDED);
         let head = self.buffer.len();
         self.buffer.push(0);
         let high = self.extend(u32::from(delta));
         let low = self.extend(length);
         self.buffer[head] = high << 4 | low;
-        self.buffer.extend_from_slice(value);
+        self.buffer.extend_from_slice(value.get(..length as usize).unwrap_or(value));
     }
 
-    /// Appends the parts of `text`, between which `separator` stands, as options of one number.
-    pub fn push_parts(&mut self, number: OptionNumber, text: &[u8], separator: u8) {
+    /// Appends the parts of `text` as options of one number, not below the one before.
+    ///
+    /// Shape:  `heads` are the places of the bytes that the parts stand behind, in order; the first is 0.
+    pub fn push_parts(&mut self, number: OptionNumber, text: &[u8], heads: &[u8]) {
         let delta = number.0.saturating_sub(self.last);
-        let start = self.buffer.len();
-        if delta <= 12 {
-            // The head of a short option takes as much as the separator before it.
-            self.buffer.reserve(1 + text.len());
-            self.buffer.push(0);
-            self.buffer.extend_from_slice(text);
-            if let [head, parts @ ..] = &mut self.buffer[start..]
-                && let Some(length) = write_heads(parts, separator)
-            {
-                *head = (delta as u8) << 4 | length;
-                self.last = self.last.max(number.0);
-                return;
-            }
-            self.buffer.truncate(start);
+        let ends = heads.iter().skip(1).map(|&head| usize::from(head)).chain([text.len()]);
+        let parts = heads.iter().map(|&head| usize::from(head)).zip(ends);
+        if delta > 12 || parts.clone().any(|(head, end)| end - head > 13) {
+            return parts
+                .for_each(|(head, end)| self.push(number, text.get(head + 1..end).unwrap_or_default()));
         }
-        text.split(|&byte| byte == separator).for_each(|part| self.push(number, part));
+        // The head of a short option takes as much as the byte before its part.
+        let start = self.buffer.len();
+        self.buffer.extend_from_slice(text);
+        let written = self.buffer.get_mut(start..).unwrap_or_default();
+        for (head, end) in parts {
+            if let Some(head_byte) = written.get_mut(head) {
+                *head_byte = (end - head - 1) as u8;
+            }
+        }
+        if let Some(first) = written.first_mut() {
+            *first |= (delta as u8) << 4;
+        }
+        self.last += delta;
     }
 
     /// Appends one uint option in its shortest form.
@@ -257,123 +273,5 @@ impl<'b> OptionsWriter<'b> {
     }
 }
 
-/// Replaces each separator by the head of an option of the same number, whose value is what follows, and
-/// returns the length of what is before the first; `None` where one is too long for so short a head.
-fn write_heads(text: &mut [u8], separator: u8) -> Option<u8> {
-    let (mut length, mut longest) = (0, 0);
-    for byte in text.iter_mut().rev() {
-        if *byte == separator {
-            *byte = length as u8;
-            (length, longest) = (0, length.max(longest));
-        } else {
-            length += 1;
-        }
-    }
-    (length.max(longest) <= 12_usize).then_some(length as u8)
-}
-
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn refuses_what_the_format_forbids() {
-        for (bytes, error) in [
-            (&[0xF1, 0][..], OptionsError::Reserved),
-            (&[0x1F, 0], OptionsError::Reserved),
-            (&[0xB9, 1, 2, 3, 4], OptionsError::Truncated),
-            (&[0xD0], OptionsError::Truncated),
-            (&[0xE0, 1], OptionsError::Truncated),
-            (&[0xFF], OptionsError::EmptyPayload),
-            (&[0xE0, 0xFF, 0xFF], OptionsError::NumberTooLarge),
-            (&[0xE0, 0xFE, 0xF2, 0x10], OptionsError::NumberTooLarge),
-        ] {
-            assert_eq!(Options::parse(bytes), Err(error), "{bytes:02x?}");
-        }
-    }
-
-    #[test]
-    fn takes_the_marker_only_where_an_option_could_start() {
-        let (options, payload) = Options::parse(&[0x13, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0]).expect("valid");
-        assert_eq!(options.first(OptionNumber(1)), Some(&[0xFF, 0xFF, 0xFF][..]));
-        assert_eq!(payload, [0xFF, 0]);
-    }
-
-    #[test]
-    fn uints_take_leading_zeros_and_are_written_short() {
-        assert_eq!((uint(&[]), uint(&[0, 0x32]), uint(&[1; 5])), (Some(0), Some(0x32), None));
-        let mut buffer = [0; 4];
-        assert_eq!(minimal_uint(0, &mut buffer), []);
-        assert_eq!(minimal_uint(256, &mut buffer), [1, 0]);
-    }
-
-    #[test]
-    fn a_uint_is_found_by_its_number() {
-        let mut buffer = Vec::new();
-        let mut writer = OptionsWriter::new(&mut buffer);
-        writer.push_uint(OptionNumber::CONTENT_FORMAT, 0);
-        writer.push_uint(OptionNumber::MAX_AGE, 300);
-        writer.push(OptionNumber::SIZE2, &[1; 5]);
-        let options = writer.finish();
-        let value = |number| options.uint(number);
-        assert_eq!(
-            (value(OptionNumber::CONTENT_FORMAT), value(OptionNumber::MAX_AGE), value(OptionNumber::SIZE2)),
-            (Some(0), Some(300), None)
-        );
-        assert_eq!(value(OptionNumber::ACCEPT), None);
-        assert!(!options.is_empty() && Options::NONE.is_empty());
-    }
-
-    proptest! {
-        #[test]
-        fn lists_survive_a_round_trip(
-            mut list in proptest::collection::vec((any::<u16>(), proptest::collection::vec(any::<u8>(), 0..400)), 0..12),
-            payload in proptest::collection::vec(any::<u8>(), 0..20),
-        ) {
-            list.sort_by_key(|(number, _)| *number);
-            let mut buffer = Vec::new();
-            let mut writer = OptionsWriter::new(&mut buffer);
-            for (number, value) in &list {
-                writer.push(OptionNumber(*number), value);
-            }
-            if !payload.is_empty() {
-                buffer.push(0xFF);
-                buffer.extend_from_slice(&payload);
-            }
-            let (options, rest) = Options::parse(&buffer).expect("what we write is valid");
-            prop_assert_eq!(rest, payload);
-            let read: Vec<_> = options.iter().map(|(n, v)| (n.0, v.to_vec())).collect();
-            prop_assert_eq!(read, list);
-        }
-
-        #[test]
-        fn parts_are_written_as_one_by_one(
-            before in 0_u16..12,
-            number in 12_u16..30,
-            parts in proptest::collection::vec("[a-z]{0,14}", 1..5),
-        ) {
-            let (mut together, mut apart) = (vec![7], vec![7]);
-            let text = parts.join("/");
-            let mut writer = OptionsWriter::new(&mut together);
-            writer.push(OptionNumber(before), b"x");
-            writer.push_parts(OptionNumber(number), text.as_bytes(), b'/');
-            writer.push(OptionNumber(number + 1), b"y");
-            let mut writer = OptionsWriter::new(&mut apart);
-            writer.push(OptionNumber(before), b"x");
-            parts.iter().for_each(|part| writer.push(OptionNumber(number), part.as_bytes()));
-            writer.push(OptionNumber(number + 1), b"y");
-            prop_assert_eq!(together, apart);
-        }
-
-        #[test]
-        fn any_bytes_are_a_list_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
-            if let Ok((options, payload)) = Options::parse(&bytes) {
-                let marker = usize::from(!payload.is_empty());
-                prop_assert_eq!(options.as_encoded().len() + marker + payload.len(), bytes.len());
-                prop_assert!(options.iter().is_sorted_by_key(|(number, _)| number));
-            }
-        }
-    }
-}
+mod tests;

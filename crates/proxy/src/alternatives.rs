@@ -30,6 +30,7 @@ impl Alternatives {
         (owner == fetch).then_some((addresses, content))
     }
 
+    #[inline]
     pub(crate) fn forget(&mut self, fetch: FetchId) {
         if !self.kept.is_empty() {
             self.kept.remove(&fetch.0.slot);

@@ -109,6 +109,7 @@ impl Proxy {
 
     /// Takes a fetch that is over from wherever it still stands, but for the exchange that ended it.
     /// Returns what these exchanges leave to be said.
+    #[inline]
     pub(crate) fn wind_up(
         &mut self,
         id: FetchId,
@@ -117,13 +118,22 @@ impl Proxy {
         now: Instant,
     ) -> Evidence {
         self.alternatives.forget(id);
+        let is_all = matches!(fetch.phase, Phase::Sent(_, current) if ended == Some(current));
+        if is_all && fetch.rare.is_none() {
+            return Evidence::NotSent;
+        }
+        self.wind_up_any(id, fetch, ended, now)
+    }
+
+    fn wind_up_any(
+        &mut self,
+        id: FetchId,
+        fetch: &Fetch,
+        ended: Option<ExchangeId>,
+        now: Instant,
+    ) -> Evidence {
         if let Some(mark) = fetch.mark() {
             self.loops.leave(mark);
-        }
-        if fetch.earlier().is_empty()
-            && matches!(fetch.phase, Phase::Sent(_, current) if ended == Some(current))
-        {
-            return Evidence::NotSent;
         }
         let mut known = Evidence::NotSent;
         let current = match fetch.phase {

@@ -23,9 +23,12 @@ impl Arrival<'_> {
     /// Says in a blank record what is known now.
     pub(crate) fn describe(&self, plan: &Plan<'_>, now: Instant, record: &mut Record) {
         // What the client asked for: by a route its own path, else the one its Proxy-Uri became.
-        let options = if plan.route.is_some() { &self.content.options } else { &plan.content.options };
+        match plan.path {
+            Some(path) => record.path.set_normal(path),
+            None if plan.route.is_some() => record.path.set(&self.content.options),
+            None => record.path.set(&plan.content.options),
+        }
         record.upstream = plan.upstream;
-        record.path.set(options);
         record.received = now;
         record.client = self.peer.remote;
         record.listener = self.peer.local.socket;

@@ -85,11 +85,15 @@ impl Origin {
         send: &mut impl FnMut(Peer) -> Option<T>,
     ) -> Option<(u32, T)> {
         let count = source_ports.max(1);
+        let is_usual = order.transfer.is_none() && self.port < count;
+        if is_usual && let Some(sent) = send(self.peer(self.port)) {
+            return Some((self.port, sent));
+        }
         let (bound, taken) = self.permits.ports(order, now);
         if let Some(number) = bound {
             return Some((number, send(self.peer(number))?));
         }
-        for step in 0..count {
+        for step in u32::from(is_usual)..count {
             let number = if step == 0 { self.port } else { (self.port + step) % count };
             if number >= count || taken.contains(number) {
                 continue;

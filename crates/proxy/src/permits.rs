@@ -56,11 +56,7 @@ pub(crate) struct Permits {
 
 impl Permits {
     pub(crate) fn new(hasher: RandomState) -> Self {
-        Self {
-            places: Places::default(),
-            probing: Probing::default(),
-            transfers: Transfers::new(hasher),
-        }
+        Self { places: Places::default(), probing: Probing::default(), transfers: Transfers::new(hasher) }
     }
 
     /// What stands against a request now that the window is open; `window` is the number of its places,

@@ -276,7 +276,8 @@ impl Proxy {
         let Some(known) = self.relay.fetch(fetch) else { return };
         let order = Order::of(known);
         let token = known.token().filter(|_| !order.is_reissue);
-        let started = match self.upstreams.start(fetch, known.upstream, address, &order, token, content, now) {
+        let started = match self.upstreams.start(fetch, known.upstream, address, &order, token, content, now)
+        {
             Ok(started) => started,
             // The exchange before is still listened to.
             Err(_) if order.is_reissue => {
@@ -297,17 +298,13 @@ impl Proxy {
         }
     }
 
-    pub(crate) fn sent(
-        &mut self,
-        fetch: FetchId,
-        origin: OriginId,
-        exchange: ExchangeId,
-        waited: Duration,
-    ) {
+    pub(crate) fn sent(&mut self, fetch: FetchId, origin: OriginId, exchange: ExchangeId, waited: Duration) {
         let Some(known) = self.relay.fetch_mut(fetch) else { return };
         known.phase = Phase::Sent(origin, exchange);
         let request = fetch.0;
-        if let Some(origin) = self.upstreams.address(origin) {
+        if self.journal.tells_events()
+            && let Some(origin) = self.upstreams.address(origin)
+        {
             self.journal.event(|| Event::Sent { request, origin });
         }
         self.journal.note(request, |record| {

@@ -394,7 +394,8 @@ impl Upstreams {
     pub(crate) fn allows_reissue(&mut self, OriginId(index): OriginId, now: Instant) -> bool {
         let all = self.parameters[0].retry;
         let Some(origin) = self.origins.get_mut(index) else { return false };
-        let retry = self.parameters.get(origin.upstream.0 as usize).map_or(all, |parameters| parameters.retry);
+        let retry =
+            self.parameters.get(origin.upstream.0 as usize).map_or(all, |parameters| parameters.retry);
         origin.budget.allows(&retry, now) && self.budget.allows(&all, now)
     }
 

@@ -36,6 +36,7 @@ pub fn is_verified(parameters: &Parameters, client: IpAddr) -> bool {
 }
 
 /// Whether requests of this client are forwarded at all.
+#[inline]
 pub fn admit_client(parameters: &Parameters, client: IpAddr) -> Result<(), Refusal> {
     let admitted = match &parameters.forward {
         Forward::Off => false,

@@ -42,6 +42,8 @@ pub struct Plan<'s> {
     pub route: Option<u32>,
     /// What the origin gets to see.
     pub content: Content<'s>,
+    /// The path of `content` as text, where it came so and in normal form.
+    pub path: Option<&'s [u8]>,
     /// What the client does not want to hear.
     pub no_response: NoResponse,
     /// Whether it may be issued anew in a new exchange.
@@ -96,22 +98,7 @@ pub(crate) fn decide<'s>(
     request.check()?;
     match (request.proxy_uri, request.proxy_scheme) {
         (Some(_), Some(_)) => Err(Refusal::TWO_TARGETS),
-        (Some(value), None) => {
-            if let Some((target, resource)) = targets.find(value) {
-                may_be_forwarded(parameters, client, &request)?;
-                let (authority, ground) = (&target.authority, target.ground);
-                let target = (authority, Resource::Named(&resource));
-                return to_origin(parameters, &request, target, ground, scratch);
-            }
-            let uri = Uri::from_option(value).map_err(Refusal::uri)?;
-            require_coap(uri.scheme())?;
-            let target = (uri.authority(), Resource::Named(uri.resource()));
-            let decision = forward(parameters, client, &request, target, scratch)?;
-            if let Decision::Forward(plan) = &decision {
-                targets.keep(value, uri.authority(), (plan.upstream, plan.admission));
-            }
-            Ok(decision)
-        }
+        (Some(value), None) => by_uri(parameters, targets, client, &mut request, value, scratch),
         (None, Some(scheme)) => match replace_scheme(&request, scheme)? {
             Some(authority) => {
                 let target = (&authority, Resource::Asked { skip: 0 });
@@ -121,6 +108,34 @@ pub(crate) fn decide<'s>(
         },
         (None, None) => reverse(parameters, &request, scratch),
     }
+}
+
+/// For what a Proxy-Uri names.
+#[inline]
+fn by_uri<'s>(
+    parameters: &Parameters,
+    targets: &mut Targets,
+    client: IpAddr,
+    request: &mut Request<'s>,
+    value: &'s [u8],
+    scratch: &'s mut Vec<u8>,
+) -> Result<Decision<'s>, Refusal> {
+    if let Some((target, resource)) = targets.find(value) {
+        may_be_forwarded(parameters, client, request)?;
+        let (authority, ground) = (&target.authority, target.ground);
+        let target = (authority, Resource::Named(&resource));
+        request.path = resource.normal_path();
+        return to_origin(parameters, request, target, ground, scratch);
+    }
+    let uri = Uri::from_option(value).map_err(Refusal::uri)?;
+    require_coap(uri.scheme())?;
+    let target = (uri.authority(), Resource::Named(uri.resource()));
+    request.path = uri.resource().normal_path();
+    let decision = forward(parameters, client, request, target, scratch)?;
+    if let Decision::Forward(plan) = &decision {
+        targets.keep(value, uri.authority(), (plan.upstream, plan.admission));
+    }
+    Ok(decision)
 }
 
 fn forward<'s>(
@@ -172,7 +187,7 @@ fn local<'s>(
 
 #[inline]
 fn plan<'s>(
-    request: &Request<'_>,
+    request: &Request<'s>,
     (upstream, admission): (UpstreamId, Admission),
     destination: Destination,
     route: Option<u32>,
@@ -185,6 +200,7 @@ fn plan<'s>(
         destination,
         route,
         content,
+        path: request.path,
         no_response: request.no_response,
         reissuable: request.is_reissuable(),
         block: request.block1.is_some() || request.has_block2,

@@ -4,6 +4,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::resource::Slashes;
 use super::{Authority, Host, MAX_COMPONENT, PathAndQuery, Scheme, Uri, ends_in_number};
 
 /// What a byte may be part of, unencoded.
@@ -67,8 +68,9 @@ pub(super) fn parse(text: &[u8]) -> Option<Uri<'_>> {
 }
 
 /// What stands behind an authority.
-pub(super) fn path_and_query(text: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
-    let (path, rest) = path(text)?;
+pub(super) fn path_and_query(text: &[u8]) -> Option<(&[u8], Option<&[u8]>, Slashes)> {
+    let mut slashes = Slashes::default();
+    let (path, rest) = path(text, &mut slashes)?;
     let query = match rest {
         [] => None,
         [b'?', query @ ..] if span(query, QUERY) == query.len() => Some(query),
@@ -76,7 +78,7 @@ pub(super) fn path_and_query(text: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     };
     let is_short = path.len().max(query.map_or(0, <[u8]>::len)) <= MAX_COMPONENT;
     let is_absolute = matches!(path, [] | [b'/', ..]);
-    (is_short && is_absolute).then_some((path, query))
+    (is_short && is_absolute).then_some((path, query, slashes))
 }
 
 fn scheme(text: &[u8]) -> Option<(Scheme, &[u8])> {
@@ -135,15 +137,21 @@ fn port(text: &[u8], scheme: Scheme) -> Option<(u16, &[u8])> {
 
 /// A path without a dot behind a slash, which is rare enough to be left to others where it makes no dot
 /// segment.
-fn path(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let mut is_after_slash = false;
-    for (place, &byte) in text.iter().enumerate() {
+fn path<'a>(text: &'a [u8], slashes: &mut Slashes) -> Option<(&'a [u8], &'a [u8])> {
+    let mut place = 0;
+    while let Some(&byte) = text.get(place) {
         match KINDS[usize::from(byte)] & (PATH | SIGN) {
-            PATH => is_after_slash = false,
+            PATH => {}
             0 => return text.split_at_checked(place),
-            _ if is_after_slash && byte == b'.' => return None,
-            _ => is_after_slash = byte == b'/',
+            _ if byte == b'/' => {
+                if text.get(place + 1) == Some(&b'.') {
+                    return None;
+                }
+                slashes.note(place);
+            }
+            _ => {}
         }
+        place += 1;
     }
     Some((text, &[]))
 }

@@ -15,20 +15,31 @@ pub struct PathAndQuery<'a> {
     query: Option<&'a [u8]>,
     /// Whether nothing in them is percent-encoded.
     is_plain: bool,
+    /// Where the slashes of the path are, if that is known.
+    slashes: Slashes,
 }
 
 impl<'a> PathAndQuery<'a> {
     /// Reads what stands behind an authority; `None` also where something is percent-encoded, or may be a
     /// dot segment.
     pub fn plain(text: &'a [u8]) -> Option<Self> {
-        let (path, query) = plain::path_and_query(text)?;
-        Some(Self { path: Cow::Borrowed(path), query, is_plain: true })
+        let (path, query, slashes) = plain::path_and_query(text)?;
+        Some(Self { path: Cow::Borrowed(path), query, is_plain: true, slashes })
     }
 
     /// Of a URI that was checked.
     pub(super) fn checked(path: Cow<'a, [u8]>, query: Option<&'a [u8]>) -> Self {
         let is_plain = !path.contains(&b'%') && !query.is_some_and(|query| query.contains(&b'%'));
-        Self { path, query, is_plain }
+        Self { path, query, is_plain, slashes: Slashes::default() }
+    }
+
+    /// Its path as text, where it is in normal form: that of RFC 7252 §6.5.
+    pub const fn normal_path(&self) -> Option<&'a [u8]> {
+        match self.path {
+            Cow::Borrowed([]) => Some(b"/"),
+            Cow::Borrowed(path) if self.is_plain => Some(path),
+            Cow::Borrowed(_) | Cow::Owned(_) => None,
+        }
     }
 
     /// The values of its Uri-Path options.
@@ -53,20 +64,44 @@ impl<'a> PathAndQuery<'a> {
 
     /// Appends its Uri-Path options.
     pub fn write_path(&self, options: &mut OptionsWriter<'_>) {
-        match &*self.path {
-            [] | [b'/'] => {}
-            [b'/', path @ ..] if self.is_plain => options.push_parts(OptionNumber::URI_PATH, path, b'/'),
+        match self.slashes.known() {
+            Some(slashes @ [_, ..]) if self.path.len() > 1 => {
+                options.push_parts(OptionNumber::URI_PATH, &self.path, slashes);
+            }
             _ => self.path_segments().for_each(|segment| options.push(OptionNumber::URI_PATH, &segment)),
         }
     }
 
     /// Appends its Uri-Query options.
     pub fn write_query(&self, options: &mut OptionsWriter<'_>) {
-        match self.query {
-            None => {}
-            Some(query) if self.is_plain => options.push_parts(OptionNumber::URI_QUERY, query, b'&'),
-            Some(_) => self.query_items().for_each(|item| options.push(OptionNumber::URI_QUERY, &item)),
+        if self.query.is_some() {
+            self.query_items().for_each(|item| options.push(OptionNumber::URI_QUERY, &item));
         }
+    }
+}
+
+/// Places of slashes, up to so many.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Slashes {
+    places: [u8; 8],
+    count: usize,
+}
+
+impl Slashes {
+    /// Notes the next one.
+    #[inline]
+    pub(super) fn note(&mut self, place: usize) {
+        if let Some(free) = self.places.get_mut(self.count) {
+            // The whole path is shorter than 256 bytes, or not read at all.
+            *free = place as u8;
+        }
+        self.count += 1;
+    }
+
+    /// All of them; `None` also where there are too many.
+    #[inline]
+    fn known(&self) -> Option<&[u8]> {
+        self.places.get(..self.count)
     }
 }
 

@@ -15,6 +15,8 @@ pub(crate) struct Request<'d> {
     pub(crate) method: Method,
     pub(crate) content: Content<'d>,
     pub(crate) proxy_uri: Option<&'d [u8]>,
+    /// The path in it, where it is in normal form.
+    pub(crate) path: Option<&'d [u8]>,
     pub(crate) proxy_scheme: Option<&'d [u8]>,
     pub(crate) uri_host: Option<&'d [u8]>,
     pub(crate) uri_port: Option<&'d [u8]>,
@@ -42,6 +44,7 @@ impl<'d> Request<'d> {
             method,
             content: *content,
             proxy_uri: None,
+            path: None,
             proxy_scheme: None,
             uri_host: None,
             uri_port: None,

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::fetch::{OriginId, Rare};
 use crate::fetch::tests::{fetch, id};
+use crate::fetch::{OriginId, Rare};
 use crate::parameters::Forward;
 
 const ORIGIN: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 5683);

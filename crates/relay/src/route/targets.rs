@@ -27,21 +27,32 @@ pub(crate) struct Target {
 #[derive(Debug)]
 pub(crate) struct Targets {
     kept: Box<[Option<Target>]>,
+    /// The place of the one that was found last: often it is looked for again.
+    last: usize,
 }
 
 impl Default for Targets {
     fn default() -> Self {
-        Self { kept: vec![None; KEPT].into() }
+        Self { kept: vec![None; KEPT].into(), last: 0 }
     }
 }
 
 impl Targets {
     /// The target of a Proxy-Uri and the rest of it; `None` also where it has to be read with more care.
-    pub(crate) fn find<'d>(&self, uri: &'d [u8]) -> Option<(&Target, PathAndQuery<'d>)> {
-        let (beginning, rest) = split(uri)?;
-        let target = self.kept.get(place(beginning))?.as_ref()?;
-        let is_same = target.beginning.get(..target.length) == Some(beginning);
-        if is_same { Some((target, PathAndQuery::plain(rest)?)) } else { None }
+    pub(crate) fn find<'d>(&mut self, uri: &'d [u8]) -> Option<(&Target, PathAndQuery<'d>)> {
+        let kept = &self.kept;
+        let at = |place: usize| {
+            let target = kept.get(place)?.as_ref()?;
+            Some((target, target.rest(uri)?))
+        };
+        let (target, rest) = match at(self.last) {
+            Some(found) => found,
+            None => {
+                self.last = place(split(uri)?.0);
+                at(self.last)?
+            }
+        };
+        Some((target, PathAndQuery::plain(rest)?))
     }
 
     /// Keeps what was found out about the target of this Proxy-Uri, which can be read.
@@ -57,6 +68,15 @@ impl Targets {
     /// Forgets all: they were admitted by other settings.
     pub(crate) fn forget(&mut self) {
         self.kept.fill(None);
+    }
+}
+
+impl Target {
+    /// What stands behind it in a URI, if that begins with just it.
+    #[inline]
+    fn rest<'d>(&self, uri: &'d [u8]) -> Option<&'d [u8]> {
+        let rest = uri.strip_prefix(self.beginning.get(..self.length)?)?;
+        matches!(rest, [] | [b'/' | b'?', ..]).then_some(rest)
     }
 }
 
@@ -87,7 +107,7 @@ mod tests {
         targets.keep(uri.as_bytes(), &authority, GROUND);
     }
 
-    fn found(targets: &Targets, uri: &str) -> Option<(String, usize)> {
+    fn found(targets: &mut Targets, uri: &str) -> Option<(String, usize)> {
         let (target, resource) = targets.find(uri.as_bytes())?;
         Some((target.authority.to_string(), resource.path_segments().count()))
     }
@@ -97,9 +117,9 @@ mod tests {
         let mut targets = Targets::default();
         keep(&mut targets, "coap://10.1.2.3:5700/a");
         let target = |segments| Some(("10.1.2.3:5700".to_owned(), segments));
-        assert_eq!(found(&targets, "coap://10.1.2.3:5700/b/c?d"), target(2));
-        assert_eq!(found(&targets, "coap://10.1.2.3:5700?/"), target(0));
-        assert_eq!(found(&targets, "coap://10.1.2.3:5700"), target(0));
+        assert_eq!(found(&mut targets, "coap://10.1.2.3:5700/b/c?d"), target(2));
+        assert_eq!(found(&mut targets, "coap://10.1.2.3:5700?/"), target(0));
+        assert_eq!(found(&mut targets, "coap://10.1.2.3:5700"), target(0));
         for other in [
             "coap://10.1.2.3:570/b",
             "coap://10.1.2.3:57000/b",
@@ -108,10 +128,16 @@ mod tests {
             "coap://10.1.2.3:5700/%62",
             "coap://10.1.2.3:5700/../b",
         ] {
-            assert_eq!(found(&targets, other), None, "{other}");
+            assert_eq!(found(&mut targets, other), None, "{other}");
         }
+        keep(&mut targets, "coap://[2001:db8::1]/a");
+        assert_eq!(
+            found(&mut targets, "coap://[2001:db8::1]/a/b"),
+            Some(("[2001:db8::1]:5683".to_owned(), 2))
+        );
+        assert_eq!(found(&mut targets, "coap://10.1.2.3:5700/b/c?d"), target(2));
         targets.forget();
-        assert_eq!(found(&targets, "coap://10.1.2.3:5700"), None);
+        assert_eq!(found(&mut targets, "coap://10.1.2.3:5700"), None);
     }
 
     #[test]
@@ -120,7 +146,7 @@ mod tests {
         for (length, is_kept) in [(34, true), (35, false)] {
             let uri = format!("coap://{}.example", "a".repeat(length - 1));
             keep(&mut targets, &uri);
-            assert_eq!(found(&targets, &uri).is_some(), is_kept, "{length}");
+            assert_eq!(found(&mut targets, &uri).is_some(), is_kept, "{length}");
         }
     }
 }
