@@ -226,25 +226,22 @@ impl<'b> OptionsWriter<'b> {
     /// Shape:  `heads` are the places of the bytes that the parts stand behind, in order; the first is 0.
     pub fn push_parts(&mut self, number: OptionNumber, text: &[u8], heads: &[u8]) {
         let delta = number.0.saturating_sub(self.last);
-        let ends = heads.iter().skip(1).map(|&head| usize::from(head)).chain([text.len()]);
-        let parts = heads.iter().map(|&head| usize::from(head)).zip(ends);
-        if delta > 12 || parts.clone().any(|(head, end)| end - head > 13) {
-            return parts
-                .for_each(|(head, end)| self.push(number, text.get(head + 1..end).unwrap_or_default()));
-        }
-        // The head of a short option takes as much as the byte before its part.
         let start = self.buffer.len();
+        // The head of a short option takes as much as the byte before its part.
         self.buffer.extend_from_slice(text);
         let written = self.buffer.get_mut(start..).unwrap_or_default();
-        for (head, end) in parts {
-            if let Some(head_byte) = written.get_mut(head) {
-                *head_byte = (end - head - 1) as u8;
+        if delta <= 12 && write_heads(written, heads).is_some() {
+            if let Some(first) = written.first_mut() {
+                *first |= (delta as u8) << 4;
             }
+            self.last += delta;
+            return;
         }
-        if let Some(first) = written.first_mut() {
-            *first |= (delta as u8) << 4;
+        self.buffer.truncate(start);
+        let ends = heads.iter().skip(1).map(|&head| usize::from(head)).chain([text.len()]);
+        for (&head, end) in heads.iter().zip(ends) {
+            self.push(number, text.get(usize::from(head) + 1..end).unwrap_or_default());
         }
-        self.last += delta;
     }
 
     /// Appends one uint option in its shortest form.
@@ -271,6 +268,22 @@ impl<'b> OptionsWriter<'b> {
             }
         }
     }
+}
+
+/// Replaces the bytes before parts by the heads of options of one number; `None` where a part is too long
+/// for so short a head.
+fn write_heads(text: &mut [u8], heads: &[u8]) -> Option<()> {
+    let mut end = text.len();
+    for &head in heads.iter().rev() {
+        let head = usize::from(head);
+        let length = end.wrapping_sub(head + 1);
+        if length > 12 {
+            return None;
+        }
+        *text.get_mut(head)? = length as u8;
+        end = head;
+    }
+    Some(())
 }
 
 #[cfg(test)]

@@ -11,11 +11,11 @@ use super::{Authority, Host, MAX_COMPONENT, PathAndQuery, Scheme, Uri, ends_in_n
 const NAME: u8 = 1;
 const PATH: u8 = 2;
 const QUERY: u8 = 4;
-/// A byte in a path that may begin or make a dot segment.
+/// What a path is not to be read past without a second look: the end of it, slashes.
 const SIGN: u8 = 8;
 
 static KINDS: [u8; 256] = {
-    let mut kinds = [0; 256];
+    let mut kinds = [SIGN; 256];
     let mut byte = 0;
     while byte < 128 {
         let character = byte as u8;
@@ -43,7 +43,7 @@ static KINDS: [u8; 256] = {
                     | b'/'
             );
         let is_query = is_path || character == b'?';
-        let is_sign = matches!(character, b'.' | b'/');
+        let is_sign = !is_path || character == b'/';
         kinds[byte] = if is_name { NAME } else { 0 }
             | if is_path { PATH } else { 0 }
             | if is_query { QUERY } else { 0 }
@@ -138,20 +138,17 @@ fn port(text: &[u8], scheme: Scheme) -> Option<(u16, &[u8])> {
 /// A path without a dot behind a slash, which is rare enough to be left to others where it makes no dot
 /// segment.
 fn path<'a>(text: &'a [u8], slashes: &mut Slashes) -> Option<(&'a [u8], &'a [u8])> {
-    let mut place = 0;
-    while let Some(&byte) = text.get(place) {
-        match KINDS[usize::from(byte)] & (PATH | SIGN) {
-            PATH => {}
-            0 => return text.split_at_checked(place),
-            _ if byte == b'/' => {
-                if text.get(place + 1) == Some(&b'.') {
-                    return None;
-                }
-                slashes.note(place);
-            }
-            _ => {}
+    for (place, &byte) in text.iter().enumerate() {
+        if KINDS[usize::from(byte)] & SIGN == 0 {
+            continue;
         }
-        place += 1;
+        if byte != b'/' {
+            return text.split_at_checked(place);
+        }
+        if text.get(place + 1) == Some(&b'.') {
+            return None;
+        }
+        slashes.note(place);
     }
     Some((text, &[]))
 }
