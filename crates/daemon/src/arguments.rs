@@ -56,7 +56,7 @@ pub(crate) enum Command {
 }
 
 /// Where settings come from, the strongest first: these flags, the environment, the file, defaults.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Settings {
     /// The configuration file.
     #[arg(long, value_name = "FILE")]

@@ -10,6 +10,7 @@ mod log;
 mod names;
 mod notify;
 mod on_alert;
+mod reading;
 mod records;
 mod rehearsal;
 mod serve;

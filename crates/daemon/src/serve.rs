@@ -10,6 +10,7 @@ use crate::arguments::Settings;
 use crate::clock::Clock;
 use crate::events::Events;
 use crate::loading::load;
+use crate::reading::Reading;
 use crate::rehearsal::{self, Findings};
 use crate::service::{self, Service};
 use crate::signals::Signals;
@@ -120,7 +121,7 @@ async fn run(settings: &Settings, config: Config) -> ExitCode {
     let listening = service::listening(&config);
     let mut worker = Worker::new(parameters, listening, sockets, resolver, events, clock, Seed(seed));
     worker.restore(config.state().map(Into::into));
-    let worker = Service { settings, config, clock, worker }.run(signals).await;
+    let worker = Service { settings, config, clock, worker, reading: Reading::default() }.run(signals).await;
     worker.tell_counters();
     tracing::info!("stopped");
     crate::log::finish();

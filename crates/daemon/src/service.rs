@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::task::Poll;
 use std::time::Duration;
 
 use coapway_config::{Change, Config, ConfigError, ConfigErrors, RecordDestination};
@@ -13,10 +14,11 @@ use crate::clock::Clock;
 use crate::events::Events;
 use crate::log::{Lines, OPERATOR};
 use crate::on_alert::OnAlert;
+use crate::reading::{Outcome, Reading};
 use crate::signals::{Order, Signals};
 use crate::sockets::Bound;
 use crate::worker::{Changed, Worker};
-use crate::{loading, log, notify, rehearsal};
+use crate::{log, notify, rehearsal};
 
 /// Look-ups at a time, and look-ups that wait for their turn.
 const LOOK_UPS: (usize, usize) = (4, 1024);
@@ -29,6 +31,14 @@ pub(crate) struct Service<'s> {
     pub(crate) config: Config,
     pub(crate) clock: Clock,
     pub(crate) worker: Worker<Events>,
+    pub(crate) reading: Reading,
+}
+
+/// What ends a run of the worker.
+enum Call {
+    Order(Order),
+    /// Settings were read, and whether they are to be read again.
+    Read(Outcome, bool),
 }
 
 /// Other settings, with all that can fail behind it.
@@ -45,19 +55,35 @@ impl Service<'_> {
     /// Serves until it is told to stop, and then until what is under way is answered.
     pub(crate) async fn run(mut self, mut signals: Signals) -> Worker<Events> {
         notify::ready(&self.serving());
-        while let Some(order) = self.worker.run(|cx| signals.poll(cx)).await {
-            match order {
-                Order::Reload if self.worker.is_draining() => {
+        loop {
+            let reading = &mut self.reading;
+            let call = self.worker.run(|cx| match signals.poll(cx) {
+                Poll::Ready(order) => Poll::Ready(Call::Order(order)),
+                Poll::Pending => reading.poll(cx).map(|(outcome, again)| Call::Read(outcome, again)),
+            });
+            let Some(call) = call.await else { break };
+            match call {
+                Call::Order(Order::Reload) | Call::Read(..) if self.worker.is_draining() => {
                     tracing::warn!(target: OPERATOR, "stopping: settings are not read again");
                 }
-                Order::Reload => self.reload(),
-                Order::Reopen => self.reopen(),
-                Order::Stop if self.worker.is_draining() => {
+                Call::Order(Order::Reload) => {
+                    notify::reloading();
+                    self.reading.begin(self.settings);
+                }
+                Call::Read(outcome, again) => {
+                    self.reload(outcome);
+                    if again {
+                        notify::reloading();
+                        self.reading.begin(self.settings);
+                    }
+                }
+                Call::Order(Order::Reopen) => self.reopen(),
+                Call::Order(Order::Stop) if self.worker.is_draining() => {
                     let requests = self.worker.requests();
                     tracing::warn!(target: OPERATOR, requests, "stopping at once; requests are left unanswered");
                     break;
                 }
-                Order::Stop => self.drain(),
+                Call::Order(Order::Stop) => self.drain(),
             }
         }
         self.worker.finish();
@@ -90,10 +116,9 @@ impl Service<'_> {
         tracing::info!(target: OPERATOR, "opening log and records anew");
     }
 
-    /// Reads the settings again: all of them hold from now on, or none.
-    fn reload(&mut self) {
-        notify::reloading();
-        let status = match self.prepare() {
+    /// Settings were read again: all of them hold from now on, or none.
+    fn reload(&mut self, read: Outcome) {
+        let status = match read.and_then(|(config, errors)| self.prepare(config, errors)) {
             Ok(prepared) => {
                 let changes = self.take_over(prepared);
                 tracing::info!(target: OPERATOR, changes, "configuration reloaded");
@@ -112,9 +137,8 @@ impl Service<'_> {
     }
 
     /// Errors: whatever keeps the settings from being taken over; nothing has changed then.
-    fn prepare(&self) -> Result<Prepared, ConfigErrors> {
-        let config = loading::load_again(self.settings)?;
-        let errors = [rehearsal::files(&config), self.readers(&config)].concat();
+    fn prepare(&self, config: Config, errors: Vec<ConfigError>) -> Result<Prepared, ConfigErrors> {
+        let errors = [errors, self.readers(&config)].concat();
         if !errors.is_empty() {
             return Err(ConfigErrors::new(errors));
         }

@@ -31,6 +31,8 @@ pub(crate) struct Socket {
     pub(crate) udp: UdpSocket,
     outgoing: SendBatch,
     blocked: bool,
+    /// Whether origins are at its other end.
+    is_upstream: bool,
 }
 
 /// All sockets of one worker.
@@ -160,7 +162,9 @@ impl Sockets {
     }
 
     fn add(&mut self, id: SocketId, udp: UdpSocket) -> usize {
-        let place = self.open.insert(Socket { id, udp, outgoing: SendBatch::new(BATCH), blocked: false });
+        let is_upstream = matches!(SocketRole::of(id), SocketRole::Upstream { .. });
+        let outgoing = SendBatch::new(BATCH);
+        let place = self.open.insert(Socket { id, udp, outgoing, blocked: false, is_upstream });
         self.bells.add(place);
         self.places.set(id, Some(place));
         place
@@ -184,33 +188,43 @@ impl Sockets {
     }
 
     /// Takes a datagram to be sent with the next [`Sockets::flush`], at once when a batch is full.
-    pub(crate) fn push(&mut self, transmit: Transmit<'_>, unsent: &mut Vec<Unsent>) {
+    #[inline]
+    pub(crate) fn push(&mut self, transmit: &Transmit<'_>, unsent: &mut Vec<Unsent>) {
         let Transmit { peer, datagram } = transmit;
-        let place = match self.place(peer.local.socket) {
-            Ok(place) => place,
-            Err(error) => {
-                tracing::warn!(target: ONCE_A_MINUTE, %error, "cannot open a further socket towards origins");
-                let (local, remote) = (peer.local, peer.remote);
-                let failure = failure(&error);
-                unsent.push(Unsent { local, remote, quoted: datagram.into(), failure });
-                return;
-            }
-        };
-        if self.open[place].blocked && self.waiting() >= HELD_BACK {
+        let known = self.places.get(peer.local.socket);
+        let Some(place) = known.or_else(|| self.open_for(transmit, unsent)) else { return };
+        let Some(socket) = self.open.get(place) else { return };
+        if socket.blocked && self.waiting() >= HELD_BACK {
             self.dropped += 1;
             return;
         }
-        let socket = &mut self.open[place];
+        let Some(socket) = self.open.get_mut(place) else { return };
         if socket.outgoing.is_empty() {
             self.dirty.push(place);
         }
-        if may_overtake(socket.id, datagram) {
+        if socket.is_upstream && may_overtake(datagram) {
             socket.outgoing.push_unordered(peer.remote, peer.local.address, datagram);
         } else {
             socket.outgoing.push(peer.remote, peer.local.address, datagram);
         }
         if socket.outgoing.is_full() && !socket.blocked {
             self.send(place, unsent);
+        }
+    }
+
+    /// Opens the socket that a datagram is to leave from.
+    #[cold]
+    fn open_for(&mut self, transmit: &Transmit<'_>, unsent: &mut Vec<Unsent>) -> Option<usize> {
+        let &Transmit { peer, datagram } = transmit;
+        match self.place(peer.local.socket) {
+            Ok(place) => Some(place),
+            Err(error) => {
+                tracing::warn!(target: ONCE_A_MINUTE, %error, "cannot open a further socket towards origins");
+                let (local, remote) = (peer.local, peer.remote);
+                let failure = failure(&error);
+                unsent.push(Unsent { local, remote, quoted: datagram.into(), failure });
+                None
+            }
         }
     }
 
@@ -288,13 +302,12 @@ impl Sockets {
     }
 }
 
-/// Whether a datagram may leave before others that came before it: messages towards origins are of many
+/// Whether a message towards an origin may leave before others that came before it: they are of many
 /// clients. Only Non-confirmable ones follow each other without waiting for a reply, so that their order may
 /// mean something.
-fn may_overtake(socket: SocketId, datagram: &[u8]) -> bool {
+fn may_overtake(datagram: &[u8]) -> bool {
     const NON: u8 = 1;
-    let is_upstream = matches!(SocketRole::of(socket), SocketRole::Upstream { .. });
-    is_upstream && datagram.first().is_some_and(|first| first >> 4 & 3 != NON)
+    datagram.first().is_some_and(|first| first >> 4 & 3 != NON)
 }
 
 /// What an error of the system means for the exchange a datagram belongs to.

@@ -237,7 +237,7 @@ impl<R: Reader> Worker<R> {
     fn drain(&mut self, now: Instant) {
         loop {
             match self.proxy.poll_output() {
-                Output::Transmit(transmit) => self.sockets.push(transmit, &mut self.unsent),
+                Output::Transmit(transmit) => self.sockets.push(&transmit, &mut self.unsent),
                 Output::LookUp { lookup, name } => {
                     if self.resolver.look_up(lookup, &name).is_err() {
                         let failure = Failure::Overloaded;

@@ -80,6 +80,7 @@ impl<'d> Datagram<'d> {
     ///
     /// Errors: [`Malformed`] says what to do with it; nothing is copied and nothing panics.
     /// Source: RFC 7252 §3; RFC 8974 §2.1.
+    #[inline(always)]
     pub fn parse(bytes: &'d [u8]) -> Result<Self, Malformed<'d>> {
         let &[first, code, high, low, ref rest @ ..] = bytes else { return Err(Malformed::Ignored) };
         if first >> 6 != 1 {

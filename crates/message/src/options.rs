@@ -34,6 +34,7 @@ impl<'d> Options<'d> {
     /// Shape:  `bytes` is everything after the token; the payload is empty when there is no marker.
     /// Errors: what is wrong with the first option that is.
     /// Source: RFC 7252 §3, §3.1.
+    #[inline]
     pub fn parse(bytes: &'d [u8]) -> Result<(Self, &'d [u8]), OptionsError> {
         let mut number: u32 = 0;
         let mut rest = bytes;
@@ -193,21 +194,54 @@ impl<'b> OptionsWriter<'b> {
         debug_assert!(number.0 >= self.last, "options are written in order");
         debug_assert!(value.len() <= MAX_EXTENDED as usize, "no option holds that much");
         let delta = number.0.saturating_sub(self.last);
-        let length = u32::try_from(value.len()).unwrap_or(MAX_EXTENDED).min(MAX_EXTENDED);
-        let value = value.get(..length as usize).unwrap_or(value);
-        self.last = self.last.max(number.0);
-        if delta <= 12 && length <= 12 {
-            self.buffer.reserve(1 + value.len());
-            self.buffer.push((delta as u8) << 4 | length as u8);
-            self.buffer.extend_from_slice(value);
-            return;
+        self.last += delta;
+        let first = (delta as u8) << 4;
+        match (delta, value.len()) {
+            (0..=12, length @ 0..=12) => {
+                self.buffer.reserve(1 + length);
+                self.buffer.push(first | length as u8);
+                self.buffer.extend_from_slice(value);
+            }
+            (0..=12, length @ 13..=268) => {
+                self.buffer.reserve(2 + length);
+                self.buffer.extend_from_slice(&[first | 13, (length - 13) as u8]);
+                self.buffer.extend_from_slice(value);
+            }
+            _ => self.push_extended(delta, value),
         }
+    }
+
+    fn push_extended(&mut self, delta: u16, value: &[u8]) {
+        let length = u32::try_from(value.len()).unwrap_or(MAX_EXTENDED).min(MAX_EXTENDED);
         let head = self.buffer.len();
         self.buffer.push(0);
         let high = self.extend(u32::from(delta));
         let low = self.extend(length);
         self.buffer[head] = high << 4 | low;
-        self.buffer.extend_from_slice(value);
+        self.buffer.extend_from_slice(value.get(..length as usize).unwrap_or(value));
+    }
+
+    /// Appends the parts of `text` as options of one number, not below the one before.
+    ///
+    /// Shape:  `heads` are the places of the bytes that the parts stand behind, in order; the first is 0.
+    pub fn push_parts(&mut self, number: OptionNumber, text: &[u8], heads: &[u8]) {
+        let delta = number.0.saturating_sub(self.last);
+        let start = self.buffer.len();
+        // The head of a short option takes as much as the byte before its part.
+        self.buffer.extend_from_slice(text);
+        let written = self.buffer.get_mut(start..).unwrap_or_default();
+        if delta <= 12 && write_heads(written, heads).is_some() {
+            if let Some(first) = written.first_mut() {
+                *first |= (delta as u8) << 4;
+            }
+            self.last += delta;
+            return;
+        }
+        self.buffer.truncate(start);
+        let ends = heads.iter().skip(1).map(|&head| usize::from(head)).chain([text.len()]);
+        for (&head, end) in heads.iter().zip(ends) {
+            self.push(number, text.get(usize::from(head) + 1..end).unwrap_or_default());
+        }
     }
 
     /// Appends one uint option in its shortest form.
@@ -236,89 +270,21 @@ impl<'b> OptionsWriter<'b> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn refuses_what_the_format_forbids() {
-        for (bytes, error) in [
-            (&[0xF1, 0][..], OptionsError::Reserved),
-            (&[0x1F, 0], OptionsError::Reserved),
-            (&[0xB9, 1, 2, 3, 4], OptionsError::Truncated),
-            (&[0xD0], OptionsError::Truncated),
-            (&[0xE0, 1], OptionsError::Truncated),
-            (&[0xFF], OptionsError::EmptyPayload),
-            (&[0xE0, 0xFF, 0xFF], OptionsError::NumberTooLarge),
-            (&[0xE0, 0xFE, 0xF2, 0x10], OptionsError::NumberTooLarge),
-        ] {
-            assert_eq!(Options::parse(bytes), Err(error), "{bytes:02x?}");
+/// Replaces the bytes before parts by the heads of options of one number; `None` where a part is too long
+/// for so short a head.
+fn write_heads(text: &mut [u8], heads: &[u8]) -> Option<()> {
+    let mut end = text.len();
+    for &head in heads.iter().rev() {
+        let head = usize::from(head);
+        let length = end.wrapping_sub(head + 1);
+        if length > 12 {
+            return None;
         }
+        *text.get_mut(head)? = length as u8;
+        end = head;
     }
-
-    #[test]
-    fn takes_the_marker_only_where_an_option_could_start() {
-        let (options, payload) = Options::parse(&[0x13, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0]).expect("valid");
-        assert_eq!(options.first(OptionNumber(1)), Some(&[0xFF, 0xFF, 0xFF][..]));
-        assert_eq!(payload, [0xFF, 0]);
-    }
-
-    #[test]
-    fn uints_take_leading_zeros_and_are_written_short() {
-        assert_eq!((uint(&[]), uint(&[0, 0x32]), uint(&[1; 5])), (Some(0), Some(0x32), None));
-        let mut buffer = [0; 4];
-        assert_eq!(minimal_uint(0, &mut buffer), []);
-        assert_eq!(minimal_uint(256, &mut buffer), [1, 0]);
-    }
-
-    #[test]
-    fn a_uint_is_found_by_its_number() {
-        let mut buffer = Vec::new();
-        let mut writer = OptionsWriter::new(&mut buffer);
-        writer.push_uint(OptionNumber::CONTENT_FORMAT, 0);
-        writer.push_uint(OptionNumber::MAX_AGE, 300);
-        writer.push(OptionNumber::SIZE2, &[1; 5]);
-        let options = writer.finish();
-        let value = |number| options.uint(number);
-        assert_eq!(
-            (value(OptionNumber::CONTENT_FORMAT), value(OptionNumber::MAX_AGE), value(OptionNumber::SIZE2)),
-            (Some(0), Some(300), None)
-        );
-        assert_eq!(value(OptionNumber::ACCEPT), None);
-        assert!(!options.is_empty() && Options::NONE.is_empty());
-    }
-
-    proptest! {
-        #[test]
-        fn lists_survive_a_round_trip(
-            mut list in proptest::collection::vec((any::<u16>(), proptest::collection::vec(any::<u8>(), 0..400)), 0..12),
-            payload in proptest::collection::vec(any::<u8>(), 0..20),
-        ) {
-            list.sort_by_key(|(number, _)| *number);
-            let mut buffer = Vec::new();
-            let mut writer = OptionsWriter::new(&mut buffer);
-            for (number, value) in &list {
-                writer.push(OptionNumber(*number), value);
-            }
-            if !payload.is_empty() {
-                buffer.push(0xFF);
-                buffer.extend_from_slice(&payload);
-            }
-            let (options, rest) = Options::parse(&buffer).expect("what we write is valid");
-            prop_assert_eq!(rest, payload);
-            let read: Vec<_> = options.iter().map(|(n, v)| (n.0, v.to_vec())).collect();
-            prop_assert_eq!(read, list);
-        }
-
-        #[test]
-        fn any_bytes_are_a_list_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
-            if let Ok((options, payload)) = Options::parse(&bytes) {
-                let marker = usize::from(!payload.is_empty());
-                prop_assert_eq!(options.as_encoded().len() + marker + payload.len(), bytes.len());
-                prop_assert!(options.iter().is_sorted_by_key(|(number, _)| number));
-            }
-        }
-    }
+    Some(())
 }
+
+#[cfg(test)]
+mod tests;

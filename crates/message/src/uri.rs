@@ -6,13 +6,16 @@
 //! ```
 
 mod plain;
+mod resource;
+
+pub use resource::PathAndQuery;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use fluent_uri::pct_enc::encoder::{Path, Query};
+use fluent_uri::pct_enc::encoder::Path;
 use fluent_uri::pct_enc::{EStr, EString, Table};
 use fluent_uri::{ParseError, ParseErrorKind, UriRef};
 
@@ -229,10 +232,7 @@ pub enum UriError {
 pub struct Uri<'a> {
     scheme: Scheme,
     authority: Authority,
-    path: Cow<'a, [u8]>,
-    query: Option<&'a [u8]>,
-    /// Whether nothing in path and query is percent-encoded.
-    is_plain: bool,
+    resource: PathAndQuery<'a>,
 }
 
 impl<'a> Uri<'a> {
@@ -285,8 +285,7 @@ impl<'a> Uri<'a> {
         if is_long && components.any(|component| decoded_length(component) > MAX_COMPONENT) {
             return Err(UriError::SegmentTooLong);
         }
-        let is_plain = !path.contains(&b'%') && !query.is_some_and(|query| query.contains(&b'%'));
-        Ok(Self { scheme, authority, path, query, is_plain })
+        Ok(Self { scheme, authority, resource: PathAndQuery::checked(path, query) })
     }
 
     /// Its scheme.
@@ -304,50 +303,20 @@ impl<'a> Uri<'a> {
         self.authority
     }
 
+    /// What stands behind its authority.
+    pub const fn resource(&self) -> &PathAndQuery<'a> {
+        &self.resource
+    }
+
     /// The values of its Uri-Path options.
-    ///
-    /// Source: RFC 7252 §6.4 step 8 with erratum 4895: an empty one for the slash behind a path,
-    /// none for a path that is only a slash.
     pub fn path_segments(&self) -> impl Iterator<Item = Cow<'_, [u8]>> {
-        let segments = self.path.strip_prefix(b"/").filter(|rest| !rest.is_empty());
-        let segments = segments.into_iter().flat_map(|rest| rest.split(|&byte| byte == b'/'));
-        let is_plain = self.is_plain;
-        segments.map(move |segment| decoded(segment, is_plain))
+        self.resource.path_segments()
     }
 
-    /// The same, as it is read fastest.
-    pub fn for_each_segment(&self, mut each: impl FnMut(&[u8])) {
-        match &*self.path {
-            [b'/', rest @ ..] if self.is_plain && !rest.is_empty() => {
-                let mut rest = rest;
-                while let Some(end) = rest.iter().position(|&byte| byte == b'/') {
-                    each(&rest[..end]);
-                    rest = &rest[end + 1..];
-                }
-                each(rest);
-            }
-            _ => self.path_segments().for_each(|segment| each(&segment)),
-        }
-    }
-
-    /// The values of its Uri-Query options; a `?` alone makes an empty one.
-    ///
-    /// Source: RFC 7252 §6.4 step 9.
+    /// The values of its Uri-Query options.
     pub fn query_items(&self) -> impl Iterator<Item = Cow<'a, [u8]>> + use<'a> {
-        let items = self.query.into_iter().flat_map(|query| query.split(|&byte| byte == b'&'));
-        let is_plain = self.is_plain;
-        items.map(move |item| decoded(item, is_plain))
+        self.resource.query_items()
     }
-}
-
-/// A component without its percent-encoding, whose form was checked.
-#[inline]
-fn decoded(component: &[u8], is_plain: bool) -> Cow<'_, [u8]> {
-    if is_plain {
-        return Cow::Borrowed(component);
-    }
-    let component = std::str::from_utf8(component).unwrap_or_default();
-    EStr::<Query>::new(component).map_or_else(Default::default, |component| component.decode().to_bytes())
 }
 
 /// Appends the path that the Uri-Path options make, in normal form.

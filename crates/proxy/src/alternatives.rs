@@ -21,18 +21,19 @@ impl Alternatives {
     ) {
         let addresses: Vec<_> = addresses.collect();
         if !addresses.is_empty() {
-            self.kept.insert(fetch.slot, (fetch, addresses, (*content).into()));
+            self.kept.insert(fetch.0.slot, (fetch, addresses, (*content).into()));
         }
     }
 
     pub(crate) fn take(&mut self, fetch: FetchId) -> Option<(Vec<SocketAddr>, OwnedContent)> {
-        let (owner, addresses, content) = self.kept.remove(&fetch.slot)?;
+        let (owner, addresses, content) = self.kept.remove(&fetch.0.slot)?;
         (owner == fetch).then_some((addresses, content))
     }
 
+    #[inline]
     pub(crate) fn forget(&mut self, fetch: FetchId) {
         if !self.kept.is_empty() {
-            self.kept.remove(&fetch.slot);
+            self.kept.remove(&fetch.0.slot);
         }
     }
 }

@@ -1,28 +1,26 @@
 //! Answers on their way to clients: an origin's, or one of our own.
 
-use std::net::SocketAddr;
-
 use coapway_endpoint::{Course, Peer, Refused, Trace};
 use coapway_message::{Code, Content, Evidence, ExchangeId, Failure, OptionNumber};
-use coapway_relay::{Answer, Block, Fetch, FetchId, NoResponse, Phase, Refusal};
+use coapway_relay::{Answer, Block, Fetch, FetchId, NoResponse, OriginId, Phase, Refusal};
 use coapway_time::Instant;
 
 use crate::alert::Alert;
 use crate::cause::Cause;
 use crate::proxy::Proxy;
-use crate::requests::transfer;
+use crate::transfers::Transfer;
+use crate::upstreams::Response;
 
 impl Proxy {
     pub(crate) fn handle_upstream(&mut self, peer: Peer, bytes: &[u8], truncated: bool, now: Instant) {
-        let Some((id, exchange, content)) = self.upstreams.handle_datagram(&peer, bytes, now) else {
-            return;
-        };
+        let Some(response) = self.upstreams.handle_datagram(&peer, bytes, now) else { return };
+        let Response { fetch: id, exchange, origin, content } = response;
         let Some(fetch) = self.relay.finish(id) else { return };
         let others = self.wind_up(id, &fetch, Some(exchange), now);
         let course = self.upstreams.endpoint().ended(exchange);
         let evidence = others.max(evidence(Failure::Unusable, course.as_ref()));
         if let Some(course) = &course {
-            self.journal.trace(fetch.request, course);
+            self.journal.trace(id.0, course);
         }
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
@@ -33,21 +31,24 @@ impl Proxy {
         };
         match relayed {
             Ok(relayed) => {
-                if relayed.is_loop {
-                    self.alert(Alert::Loop { client: fetch.client });
+                if relayed.is_loop
+                    && let Some(client) = self.downstream.requester(id.0)
+                {
+                    self.alert(Alert::Loop { client: client.remote });
                 }
-                self.relay_answer(&fetch, &relayed.content, (peer.remote, exchange), now);
+                self.relay_answer(id, &fetch, &relayed.content, (origin, exchange), now);
             }
-            Err(failure) => self.answer_failure(&fetch, failure, evidence, now),
+            Err(failure) => self.answer_failure(id, &fetch, failure, evidence, now),
         }
         self.scratch = scratch;
     }
 
     fn relay_answer(
         &mut self,
+        id: FetchId,
         fetch: &Fetch,
         content: &Content<'_>,
-        (origin, exchange): (SocketAddr, ExchangeId),
+        (origin, exchange): (OriginId, ExchangeId),
         now: Instant,
     ) {
         if matches!(content.code, Code::TOO_MANY_REQUESTS | Code::SERVICE_UNAVAILABLE)
@@ -59,11 +60,12 @@ impl Proxy {
         {
             self.hints.lift(similar);
         }
-        let is_last = fetch.is_last_block && !has_more(content) || content.code.class() > 2;
-        if is_last && let Some(transfer) = transfer(fetch) {
-            self.upstreams.end_transfer(origin, fetch.upstream, &transfer);
+        if let Some(transfer) = Transfer::of(fetch)
+            && (fetch.is_last_block && !has_more(content) || content.code.class() > 2)
+        {
+            self.upstreams.end_transfer(origin, &transfer);
         }
-        self.settle_fetch(fetch, content, Cause::Origin, None, true, now);
+        self.settle_fetch(id, fetch, content, Cause::Origin, None, true, now);
     }
 
     /// An exchange ended without a response. Refused at its first copy, a name's next address may
@@ -72,7 +74,7 @@ impl Proxy {
         let course = trace.as_deref().and_then(Trace::course);
         let evidence = evidence(failure, course.as_ref());
         let Some(fetch) = self.relay.fetch(id) else { return };
-        let request = fetch.request;
+        let request = id.0;
         if fetch.is_named
             && let Some(course) = &course
         {
@@ -83,7 +85,7 @@ impl Proxy {
         }
         if failure == Failure::Unreachable
             && evidence != Evidence::OutcomeUnknown
-            && fetch.earlier.is_empty()
+            && fetch.earlier().is_empty()
             && !self.clients.is_gone(id)
             && let Some((addresses, content)) = self.alternatives.take(id)
         {
@@ -93,7 +95,7 @@ impl Proxy {
         }
         if let Some(fetch) = self.relay.finish(id) {
             let others = self.wind_up(id, &fetch, None, now);
-            self.answer_failure(&fetch, failure, others.max(evidence), now);
+            self.answer_failure(id, &fetch, failure, others.max(evidence), now);
         }
     }
 
@@ -102,6 +104,7 @@ impl Proxy {
         let Some(fetch) = self.relay.finish(id) else { return };
         if fetch.is_named
             && let Phase::Sent(origin, _) = fetch.phase
+            && let Some(origin) = self.upstreams.address(origin)
         {
             self.lookups.distrust(origin.ip(), now);
         }
@@ -112,11 +115,12 @@ impl Proxy {
         }
         let known = self.wind_up(id, &fetch, None, now);
         let known = known.max(evidence(failure, None));
-        self.answer_failure(&fetch, failure, known, now);
+        self.answer_failure(id, &fetch, failure, known, now);
     }
 
     /// Takes a fetch that is over from wherever it still stands, but for the exchange that ended it.
     /// Returns what these exchanges leave to be said.
+    #[inline]
     pub(crate) fn wind_up(
         &mut self,
         id: FetchId,
@@ -125,41 +129,57 @@ impl Proxy {
         now: Instant,
     ) -> Evidence {
         self.alternatives.forget(id);
-        if let Some(mark) = fetch.mark {
-            self.loops.leave(mark);
-        }
-        if fetch.earlier.is_empty()
-            && matches!(fetch.phase, Phase::Sent(_, current) if ended == Some(current))
-        {
+        let is_all = matches!(fetch.phase, Phase::Sent(_, current) if ended == Some(current));
+        if is_all && fetch.rare.is_none() {
             return Evidence::NotSent;
+        }
+        self.wind_up_any(id, fetch, ended, now)
+    }
+
+    fn wind_up_any(
+        &mut self,
+        id: FetchId,
+        fetch: &Fetch,
+        ended: Option<ExchangeId>,
+        now: Instant,
+    ) -> Evidence {
+        if let Some(mark) = fetch.mark() {
+            self.loops.leave(mark);
         }
         let mut known = Evidence::NotSent;
         let current = match fetch.phase {
             Phase::LookingUp => None,
             Phase::Queued(origin) => {
-                self.upstreams.unqueue(id, fetch.upstream, origin, &fetch.client);
+                self.upstreams.unqueue(id, origin, fetch.client);
                 None
             }
             Phase::Sent(_, exchange) => Some(exchange),
         };
-        for &exchange in fetch.earlier.iter().chain(&current) {
+        for &exchange in fetch.earlier().iter().chain(&current) {
             if Some(exchange) == ended {
                 continue;
             }
             if let Some(course) = self.upstreams.cancel(exchange, now) {
                 known = known.max(evidence(Failure::TimedOut, Some(&course)));
-                self.journal.trace(fetch.request, &course);
+                self.journal.trace(id.0, &course);
             }
         }
         known
     }
 
-    pub(crate) fn answer_failure(&mut self, fetch: &Fetch, failure: Failure, known: Evidence, now: Instant) {
+    pub(crate) fn answer_failure(
+        &mut self,
+        id: FetchId,
+        fetch: &Fetch,
+        failure: Failure,
+        known: Evidence,
+        now: Instant,
+    ) {
         let known = fetch.evidence.max(known);
         let mut answer = std::mem::take(&mut self.answer);
         let content = self.relay.answer(Answer::for_failure(failure, known), &mut answer);
         let may_try_again = known != Evidence::OutcomeUnknown;
-        self.settle_fetch(fetch, &content, Cause::Failed(failure), Some(known), !may_try_again, now);
+        self.settle_fetch(id, fetch, &content, Cause::Failed(failure), Some(known), !may_try_again, now);
         self.answer = answer;
     }
 
@@ -176,16 +196,17 @@ impl Proxy {
         self.answer = answer;
     }
 
-    pub(crate) fn refuse_fetch(&mut self, fetch: &Fetch, refusal: Refusal, now: Instant) {
+    pub(crate) fn refuse_fetch(&mut self, id: FetchId, fetch: &Fetch, refusal: Refusal, now: Instant) {
         let mut answer = std::mem::take(&mut self.answer);
         let content = self.relay.answer(refusal, &mut answer);
-        self.settle_fetch(fetch, &content, Cause::Refused, None, false, now);
+        self.settle_fetch(id, fetch, &content, Cause::Refused, None, false, now);
         self.answer = answer;
     }
 
     /// Answers the request of a fetch that is over, and equal ones that wait for the same answer.
     pub(crate) fn settle_fetch(
         &mut self,
+        FetchId(request): FetchId,
         fetch: &Fetch,
         content: &Content<'_>,
         cause: Cause,
@@ -193,10 +214,11 @@ impl Proxy {
         is_kept: bool,
         now: Instant,
     ) {
-        if !(self.clients.some_are_gone() && self.answer_the_gone(fetch, content, evidence, now)) {
-            self.answer(fetch.request, fetch.no_response, content, cause, evidence, now);
+        let id = FetchId(request);
+        if !(self.clients.some_are_gone() && self.answer_the_gone(id, fetch, content, evidence, now)) {
+            self.answer(request, fetch.no_response, content, cause, evidence, now);
         }
-        for waiter in self.guards.settle(fetch.request, content, is_kept) {
+        for waiter in self.guards.settle(request, content, is_kept) {
             self.answer(waiter.request, waiter.no_response, content, Cause::Joined, evidence, now);
         }
     }

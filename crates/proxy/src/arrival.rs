@@ -16,22 +16,26 @@ pub(crate) struct Arrival<'d> {
     pub(crate) confirmable: bool,
     pub(crate) message_id: u16,
     pub(crate) token: &'d [u8],
+    pub(crate) content: Content<'d>,
 }
 
 impl Arrival<'_> {
     /// Says in a blank record what is known now.
-    pub(crate) fn describe(&self, content: &Content<'_>, plan: &Plan<'_>, now: Instant, record: &mut Record) {
+    pub(crate) fn describe(&self, plan: &Plan<'_>, now: Instant, record: &mut Record) {
         // What the client asked for: by a route its own path, else the one its Proxy-Uri became.
-        let options = if plan.route.is_some() { &content.options } else { &plan.content.options };
+        match plan.path {
+            Some(path) => record.path.set_normal(path),
+            None if plan.route.is_some() => record.path.set(&self.content.options),
+            None => record.path.set(&plan.content.options),
+        }
         record.upstream = plan.upstream;
-        record.path.set(options);
         record.received = now;
         record.client = self.peer.remote;
         record.listener = self.peer.local.socket;
-        record.method = content.code;
+        record.method = self.content.code;
         record.confirmable = self.confirmable;
         record.client_token = Token::new(self.token);
         record.client_message_id = self.message_id;
-        record.bytes_in = size(content);
+        record.bytes_in = size(&self.content);
     }
 }

@@ -2,7 +2,7 @@
 
 mod lives;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use coapway_message::Token;
 use coapway_relay::FetchId;
@@ -84,13 +84,18 @@ impl Clients {
         if self.timers.is_empty() { None } else { self.timers.next_deadline() }
     }
 
+    /// Who asked.
+    pub(crate) fn address(&self, fetch: FetchId) -> Option<IpAddr> {
+        Some(self.find(fetch)?.client.ip())
+    }
+
     fn find(&self, fetch: FetchId) -> Option<&Open> {
-        self.open.get(fetch.slot as usize)?.as_ref().filter(|open| open.fetch == fetch)
+        self.open.get(fetch.0.slot as usize)?.as_ref().filter(|open| open.fetch == fetch)
     }
 
     /// A request is on its way. What its slot held before is over.
     pub(crate) fn begin(&mut self, fetch: FetchId, client: SocketAddr, token: &[u8], now: Instant) {
-        let slot = fetch.slot as usize;
+        let slot = fetch.0.slot as usize;
         if self.open.len() <= slot {
             self.open.resize_with(slot + 1, || None);
         }
@@ -124,14 +129,14 @@ impl Clients {
 
     /// The client of a fetch has given up. Certain signs come after uncertain ones.
     pub(crate) fn mark(&mut self, fetch: FetchId, sign: Sign) {
-        let open = self.open.get_mut(fetch.slot as usize).and_then(Option::as_mut);
+        let open = self.open.get_mut(fetch.0.slot as usize).and_then(Option::as_mut);
         let Some(open) = open.filter(|open| open.fetch == fetch) else { return };
         self.gone += usize::from(open.gone.replace(sign).is_none());
     }
 
     /// A fetch is over.
     pub(crate) fn settle(&mut self, fetch: FetchId) -> Option<Sign> {
-        let open = self.open.get_mut(fetch.slot as usize).and_then(Option::as_mut);
+        let open = self.open.get_mut(fetch.0.slot as usize).and_then(Option::as_mut);
         let sign = open.filter(|open| open.fetch == fetch)?.gone.take()?;
         self.gone -= 1;
         Some(sign)

@@ -146,10 +146,10 @@ impl Proxy {
     pub(crate) fn spare(&mut self, id: FetchId, origin: SocketAddr, now: Instant) -> bool {
         let Some(fetch) = self.relay.fetch(id) else { return false };
         let Some(wait) = self.upstreams.dormant_for(origin, fetch.upstream, now) else { return false };
-        if !fetch.earlier.is_empty() {
+        if !fetch.earlier().is_empty() {
             // It is the probe, whose copies were in vain; its answer is still waited for.
-            if let Some(fetch) = self.relay.fetch_mut(id) {
-                fetch.earlier.pop();
+            if let Some(rare) = self.relay.fetch_mut(id).and_then(|fetch| fetch.rare.as_mut()) {
+                rare.earlier.pop();
             }
             return true;
         }
@@ -168,7 +168,7 @@ impl Proxy {
         };
         let mut scratch = std::mem::take(&mut self.answer);
         let content = self.relay.answer(answer, &mut scratch);
-        self.settle_fetch(&fetch, &content, Cause::Dormant, Some(known), false, now);
+        self.settle_fetch(id, &fetch, &content, Cause::Dormant, Some(known), false, now);
         self.answer = scratch;
         true
     }

@@ -73,9 +73,9 @@ impl Proxy {
         let Some(fetch) = self.relay.finish(id) else { return };
         let known = fetch.evidence.max(self.wind_up(id, &fetch, None, now));
         match known {
-            Evidence::NotSent => self.refuse_fetch(&fetch, Refusal::DRAINING, now),
+            Evidence::NotSent => self.refuse_fetch(id, &fetch, Refusal::DRAINING, now),
             Evidence::NotExecuted | Evidence::OutcomeUnknown => {
-                self.answer_failure(&fetch, Failure::TimedOut, known, now);
+                self.answer_failure(id, &fetch, Failure::TimedOut, known, now);
             }
         }
     }

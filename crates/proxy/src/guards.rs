@@ -228,6 +228,7 @@ mod tests {
             destination: Destination::Address(([10, 1, 0, origin], 5683).into()),
             route: None,
             content: post(payload),
+            path: None,
             no_response: NoResponse::NONE,
             reissuable: false,
             block: false,

@@ -57,6 +57,11 @@ impl Journal {
         }
     }
 
+    /// Whether somebody listens to events.
+    pub(crate) const fn tells_events(&self) -> bool {
+        self.listening.events
+    }
+
     pub(crate) fn event(&mut self, event: impl FnOnce() -> Event) {
         if self.listening.events {
             self.events.push_back(event());

@@ -1,10 +1,9 @@
 //! What is to be sent to an origin, now or when its turn comes.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use coapway_message::{OwnedContent, Token};
-use coapway_relay::FetchId;
+use coapway_relay::{Fetch, FetchId};
 use coapway_time::Instant;
 
 use crate::transfers::Transfer;
@@ -14,24 +13,44 @@ use crate::transfers::Transfer;
 pub(crate) struct Queued {
     pub(crate) fetch: FetchId,
     pub(crate) order: Order,
+    /// The token it should have upstream.
+    pub(crate) token: Option<Token>,
     pub(crate) content: OwnedContent,
     pub(crate) since: Instant,
 }
 
-/// What is to be sent, beside the content.
-#[derive(Clone, Debug)]
+/// What is to be sent, beside token and content.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
-    pub(crate) client: SocketAddr,
+    /// The number of the client.
+    pub(crate) client: u64,
+    pub(crate) received: Instant,
+    pub(crate) deadline: Instant,
+    /// The block-wise transfer it is part of.
+    pub(crate) transfer: Option<Transfer>,
     pub(crate) confirmable: bool,
     /// Whether all copies may leave that MAX_RETRANSMIT allows.
     pub(crate) idempotent: bool,
-    pub(crate) deadline: Instant,
-    /// From receipt to deadline.
-    pub(crate) patience: Duration,
-    /// The block-wise transfer it is part of.
-    pub(crate) transfer: Option<Transfer>,
-    /// The token it should have upstream.
-    pub(crate) token: Option<Token>,
     /// Whether it was sent before, in another exchange.
     pub(crate) is_reissue: bool,
+}
+
+impl Order {
+    #[inline]
+    pub(crate) fn of(fetch: &Fetch) -> Self {
+        Self {
+            client: fetch.client,
+            received: fetch.received,
+            deadline: fetch.deadline,
+            transfer: Transfer::of(fetch),
+            confirmable: fetch.confirmable,
+            idempotent: fetch.method.is_idempotent(),
+            is_reissue: !fetch.earlier().is_empty(),
+        }
+    }
+
+    /// From receipt to deadline.
+    pub(crate) const fn patience(&self) -> Duration {
+        self.deadline.since(self.received)
+    }
 }

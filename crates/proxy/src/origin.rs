@@ -81,20 +81,25 @@ impl Origin {
     }
 
     /// Sends from the current port while it has Message IDs, else from the next that has. A block-wise
-    /// transfer under way has a port of its own. `send` says `None` where there is no Message ID.
+    /// transfer under way has a port of its own. `send` says `None` where there is no Message ID. Returns
+    /// the number of the port as well.
     pub(crate) fn over_a_port<T>(
         &mut self,
         source_ports: u32,
         order: &Order,
         now: Instant,
         send: &mut impl FnMut(Peer) -> Option<T>,
-    ) -> Option<T> {
+    ) -> Option<(u32, T)> {
         let count = source_ports.max(1);
+        let is_usual = order.transfer.is_none() && self.port < count;
+        if is_usual && let Some(sent) = send(self.peer(self.port)) {
+            return Some((self.port, sent));
+        }
         let (bound, taken) = self.permits.ports(order, now);
         if let Some(number) = bound {
-            return send(self.peer(number));
+            return Some((number, send(self.peer(number))?));
         }
-        for step in 0..count {
+        for step in u32::from(is_usual)..count {
             let number = if step == 0 { self.port } else { (self.port + step) % count };
             if number >= count || taken.contains(number) {
                 continue;
@@ -103,13 +108,13 @@ impl Origin {
                 if order.transfer.is_none() {
                     self.port = number;
                 }
-                return Some(sent);
+                return Some((number, sent));
             }
         }
         None
     }
 
-    fn peer(&self, number: u32) -> Peer {
+    pub(crate) fn peer(&self, number: u32) -> Peer {
         let role = SocketRole::Upstream { ipv6: self.address.is_ipv6(), number };
         Peer { local: Local { socket: role.socket(), address: None }, remote: self.address }
     }

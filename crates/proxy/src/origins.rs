@@ -92,11 +92,6 @@ impl Origins {
         self.by_address.get(&AddressKey(address, upstream.0)).copied()
     }
 
-    pub(crate) fn find_mut(&mut self, address: SocketAddr, upstream: UpstreamId) -> Option<&mut Origin> {
-        let &index = self.by_address.get(&AddressKey(address, upstream.0))?;
-        self.get_mut(index)
-    }
-
     /// The number of an origin; a new one is added while there is room.
     pub(crate) fn find_or_add(
         &mut self,
@@ -182,6 +177,11 @@ mod tests {
         Origins::new(most, hasher.clone(), hasher)
     }
 
+    fn find(origins: &mut Origins, host: u8) -> Option<&mut Origin> {
+        let index = origins.index(address(host), UpstreamId::DEFAULT)?;
+        origins.get_mut(index)
+    }
+
     fn add(origins: &mut Origins, host: u8, now: Instant) -> Option<u32> {
         origins.find_or_add(address(host), UpstreamId::DEFAULT, &UpstreamParameters::default(), now)
     }
@@ -193,7 +193,7 @@ mod tests {
         assert!(first.is_some() && add(&mut origins, 2, Instant::ZERO).is_some());
         assert_eq!(add(&mut origins, 1, Instant::ZERO), first);
         for host in 1..=2 {
-            let origin = origins.find_mut(address(host), UpstreamId::DEFAULT).expect("known");
+            let origin = find(&mut origins, host).expect("known");
             origin.permits.probing.heard();
         }
         assert_eq!(add(&mut origins, 3, Instant::ZERO), None);
@@ -205,11 +205,11 @@ mod tests {
     fn origins_that_never_answered_make_room() {
         let mut origins = origins(2);
         add(&mut origins, 1, Instant::ZERO);
-        origins.find_mut(address(1), UpstreamId::DEFAULT).expect("known").permits.probing.heard();
+        find(&mut origins, 1).expect("known").permits.probing.heard();
         for host in 2..=100 {
             assert!(add(&mut origins, host, Instant::ZERO).is_some(), "{host}");
         }
-        assert!(origins.find_mut(address(1), UpstreamId::DEFAULT).is_some());
+        assert!(find(&mut origins, 1).is_some());
     }
 
     #[test]
@@ -219,6 +219,6 @@ mod tests {
         origins.get_mut(index).expect("added").exchanges = 1;
         let later = Instant::ZERO + ORIGIN_LIFETIME * 2;
         add(&mut origins, 2, later);
-        assert!(origins.find_mut(address(1), UpstreamId::DEFAULT).is_some());
+        assert!(find(&mut origins, 1).is_some());
     }
 }

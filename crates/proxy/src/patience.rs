@@ -39,9 +39,11 @@ impl Proxy {
             if self.clients.is_gone(id) {
                 continue;
             }
-            if self.clients.is_learning() {
+            if self.clients.is_learning()
+                && let Some(client) = self.clients.address(id)
+            {
                 // Or else only those who give up early would ever be counted.
-                self.clients.lives.ended(fetch.client.ip(), now.since(fetch.received), now);
+                self.clients.lives.ended(client, now.since(fetch.received), now);
             }
             self.given_up(id, Sign::Silence, now);
         }
@@ -57,7 +59,7 @@ impl Proxy {
         match fetch.phase {
             Phase::LookingUp | Phase::Queued(_) => self.fail(id, Failure::TimedOut, now),
             Phase::Sent(_, exchange) => {
-                for &exchange in fetch.earlier.iter().chain([&exchange]) {
+                for &exchange in fetch.earlier().iter().chain([&exchange]) {
                     self.upstreams.stop_copies(exchange);
                 }
             }
@@ -67,24 +69,25 @@ impl Proxy {
     /// Answers the request of a fetch whose client has given up. Says whether that is so.
     pub(crate) fn answer_the_gone(
         &mut self,
+        id: FetchId,
         fetch: &Fetch,
         content: &Content<'_>,
         evidence: Option<Evidence>,
         now: Instant,
     ) -> bool {
-        let Some(&Some(id)) = self.fetches.get(fetch.request.slot as usize) else { return false };
+        let FetchId(request) = id;
         match self.clients.settle(id) {
             None => false,
             Some(Sign::Silence) => {
-                self.clients.lives.answered(fetch.request);
+                self.clients.lives.answered(request);
                 let no_response = fetch.no_response;
-                self.answer(fetch.request, no_response, content, Cause::ClientGone, evidence, now);
+                self.answer(request, no_response, content, Cause::ClientGone, evidence, now);
                 true
             }
             Some(Sign::Token) => {
                 // It would be taken for the answer to the other request.
-                self.journal.answered(fetch.request, content, Cause::ClientGone, evidence, now);
-                let _ = self.downstream.stay_silent(fetch.request, now);
+                self.journal.answered(request, content, Cause::ClientGone, evidence, now);
+                let _ = self.downstream.stay_silent(request, now);
                 true
             }
         }
@@ -93,11 +96,11 @@ impl Proxy {
     /// A request was acknowledged before its answer is there: what its client does with that says
     /// something.
     pub(crate) fn answer_will_be_separate(&mut self, request: ExchangeId) {
-        let Some(&Some(id)) = self.fetches.get(request.slot as usize) else { return };
-        if let Some(fetch) = self.relay.fetch(id).filter(|fetch| fetch.request == request)
-            && self.clients.is_learning()
+        let id = FetchId(request);
+        if self.clients.is_learning()
+            && let (Some(fetch), Some(client)) = (self.relay.fetch(id), self.clients.address(id))
         {
-            self.clients.lives.separate(request, fetch.client.ip(), fetch.received);
+            self.clients.lives.separate(request, client, fetch.received);
         }
     }
 

@@ -1,13 +1,10 @@
 //! What may stand against sending a request to an origin, beside its window.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use ahash::RandomState;
 use coapway_time::Instant;
-use hashbrown::HashMap;
 
-use crate::address::AddressKey;
 use crate::order::Order;
 use crate::parameters::UpstreamParameters;
 use crate::probing::Probing;
@@ -22,43 +19,60 @@ pub(crate) enum Hindrance {
     Until(Instant),
 }
 
-/// Room from the start: clients come and go, and a table that is full of their traces is tidied often.
-const PLACES: usize = 56;
+/// The places in a window that are taken, and by whom, as far as that matters.
+///
+/// State: how many, and the sum of the numbers of their clients. Those are keyed hashes: the sum is so many
+///        times the number of one client only if that one holds all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Places {
+    taken: u32,
+    sum: u64,
+}
+
+impl Places {
+    /// A client takes one.
+    pub(crate) const fn take(&mut self, client: u64) {
+        (self.taken, self.sum) = (self.taken + 1, self.sum.wrapping_add(client));
+    }
+
+    /// It gives one back.
+    pub(crate) const fn give(&mut self, client: u64) {
+        (self.taken, self.sum) = (self.taken.saturating_sub(1), self.sum.wrapping_sub(client));
+    }
+
+    /// Whether this client holds so many at least, and others none.
+    const fn are_all_of(self, client: u64, least: u32) -> bool {
+        self.taken >= least && self.sum == client.wrapping_mul(self.taken as u64)
+    }
+}
 
 /// The rules of one origin that look at the request.
 #[derive(Debug)]
 pub(crate) struct Permits {
-    /// Places in the window, by client.
-    places: HashMap<AddressKey, u32, RandomState>,
+    pub(crate) places: Places,
     pub(crate) probing: Probing,
     pub(crate) transfers: Transfers,
 }
 
 impl Permits {
     pub(crate) fn new(hasher: RandomState) -> Self {
-        Self {
-            places: HashMap::with_capacity_and_hasher(PLACES, hasher.clone()),
-            probing: Probing::default(),
-            transfers: Transfers::new(hasher),
-        }
+        Self { places: Places::default(), probing: Probing::default(), transfers: Transfers::new(hasher) }
     }
 
-    /// What stands against a request now; `window` is the number of places and `outstanding` how many are
-    /// taken, `last` the newest round-trip time, and `has_room` says whether there may be one more
-    /// transfer.
+    /// What stands against a request now that the window is open; `window` is the number of its places,
+    /// `last` the newest round-trip time, and `has_room` says whether there may be one more transfer.
     pub(crate) fn hindrance(
         &mut self,
         order: &Order,
         parameters: &UpstreamParameters,
-        (window, outstanding): (u32, u32),
+        window: u32,
         last: Option<Duration>,
         has_room: bool,
         now: Instant,
     ) -> Option<Hindrance> {
         let most = window.saturating_sub(1).max(1);
-        if outstanding >= most
-            && self.places.get(&AddressKey(order.client, 0)).is_some_and(|&held| held >= most)
-        {
+        // Others then hold none: there is but one place left.
+        if self.places.are_all_of(order.client, most) {
             return Some(Hindrance::Places);
         }
         if !order.confirmable {
@@ -89,24 +103,31 @@ impl Permits {
             Ports::Any | Ports::None(_) => (None, self.transfers.taken(transfer.resource)),
         }
     }
+}
 
-    /// A client takes a place in the window.
-    pub(crate) fn take_place(&mut self, client: SocketAddr) {
-        *self.places.entry(AddressKey(client, 0)).or_insert(0) += 1;
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// It gives one back.
-    pub(crate) fn give_place(&mut self, client: &SocketAddr) {
-        if let Some(held) = self.places.get_mut(&AddressKey(*client, 0)) {
-            *held -= 1;
-            if *held == 0 {
-                self.places.remove(&AddressKey(*client, 0));
+    #[test]
+    fn it_is_known_whether_all_places_are_of_one_client() {
+        let hasher = RandomState::with_seeds(1, 2, 3, 4);
+        let clients: Vec<u64> = (0..4).map(|number| hasher.hash_one(number)).collect();
+        let mut random = fastrand::Rng::with_seed(1);
+        let (mut places, mut held) = (Places::default(), Vec::new());
+        for _ in 0..10_000 {
+            if held.len() < 5 && random.bool() {
+                held.push(clients[random.usize(..4) / random.usize(1..4)]);
+                places.take(held[held.len() - 1]);
+            } else if !held.is_empty() {
+                places.give(held.swap_remove(random.usize(..held.len())));
+            }
+            for &client in &clients {
+                for least in 1..6 {
+                    let holds_all = held.len() >= least && held.iter().all(|&other| other == client);
+                    assert_eq!(places.are_all_of(client, least as u32), holds_all, "{held:?}");
+                }
             }
         }
-    }
-
-    /// Places taken by all clients together.
-    pub(crate) fn places(&self) -> u32 {
-        self.places.values().sum()
     }
 }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use coapway_endpoint::{Counters, Endpoint, Event as EndpointEvent, Local, Peer, Seed, SocketId};
+use coapway_endpoint::{Counters, Endpoint, Event as EndpointEvent, Local, Peer, Seed, SocketId, Transmit};
 use coapway_message::{ExchangeId, Failure};
 use coapway_relay::{ClientLimits, FetchId, Hints, LimitCounters, Phase, Relay, Upstream};
 use coapway_time::Instant;
@@ -51,8 +51,6 @@ pub struct Proxy {
     pub(crate) random: fastrand::Rng,
     /// For what is known by resource.
     pub(crate) hasher: ahash::RandomState,
-    /// The fetch of each open request, by the request's slot.
-    pub(crate) fetches: Vec<Option<FetchId>>,
     /// The options of the request or response being relayed.
     pub(crate) scratch: Vec<u8>,
     /// The options and text of an answer of our own.
@@ -90,7 +88,6 @@ impl Proxy {
             loops: Loops::new(hasher(7)),
             clients: Clients::new(parameters.patience, hasher(11)),
             hasher: hasher(8),
-            fetches: Vec::new(),
             answer_within: parameters.answer_within,
             early_ack_after: parameters.downstream.early_ack_after,
             downstream: Endpoint::new(parameters.downstream, seed.part(1)),
@@ -155,20 +152,18 @@ impl Proxy {
     }
 
     /// What is to be done outside, one thing at a time.
+    #[inline]
     pub fn poll_output(&mut self) -> Output<'_> {
-        // Two steps, because a borrowed datagram cannot be returned from a branch otherwise.
-        let transmits = match self.downstream.has_transmit() {
-            true => Some(true),
-            false => self.upstreams.endpoint().has_transmit().then_some(false),
-        };
-        if let Some(downstream) = transmits {
-            let transmit =
-                if downstream { self.downstream.poll_transmit() } else { self.upstreams.poll_transmit() };
-            if let Some(transmit) = transmit {
-                return Output::Transmit(transmit);
-            }
-            unreachable!("has_transmit said so");
+        if self.downstream.has_transmit() {
+            return transmit(self.downstream.poll_transmit());
         }
+        if self.upstreams.endpoint().has_transmit() {
+            return transmit(self.upstreams.poll_transmit());
+        }
+        self.poll_rest()
+    }
+
+    fn poll_rest(&mut self) -> Output<'_> {
         if let Some((lookup, name)) = self.lookups.poll_asked() {
             return Output::LookUp { lookup, name };
         }
@@ -243,13 +238,13 @@ impl Proxy {
                     self.sent(fetch, origin, exchange, waited);
                 }
                 Progress::Retransmitted { fetch, copies } => {
-                    if let Some(request) = self.relay.fetch(fetch).map(|fetch| fetch.request) {
-                        self.journal.event(|| Event::Retransmitted { request, copies });
+                    if self.relay.fetch(fetch).is_some() {
+                        self.journal.event(|| Event::Retransmitted { request: fetch.0, copies });
                     }
                 }
                 Progress::Acknowledged { fetch } => {
-                    if let Some(request) = self.relay.fetch(fetch).map(|fetch| fetch.request) {
-                        self.journal.event(|| Event::Acknowledged { request });
+                    if self.relay.fetch(fetch).is_some() {
+                        self.journal.event(|| Event::Acknowledged { request: fetch.0 });
                     }
                 }
                 Progress::Exhausted { fetch, exchange, origin } => {
@@ -291,16 +286,21 @@ impl Proxy {
 
     /// A request has gone unanswered for a while: should it come back, it went round.
     fn mark_slow(&mut self, request: ExchangeId) {
-        let Some(&Some(id)) = self.fetches.get(request.slot as usize) else { return };
-        let Some(fetch) = self.relay.fetch(id).filter(|fetch| fetch.request == request) else { return };
-        if let (Phase::Sent(origin, exchange), None) = (fetch.phase, fetch.mark) {
-            let mark =
-                self.similar(fetch, origin, exchange).map(|similar| self.loops.enter(similar, origin.ip()));
-            if let Some(fetch) = self.relay.fetch_mut(id) {
-                fetch.mark = mark;
-            }
+        let id = FetchId(request);
+        let Some(fetch) = self.relay.fetch(id) else { return };
+        let (Phase::Sent(origin, exchange), None) = (fetch.phase, fetch.mark()) else { return };
+        let Some(similar) = self.similar(fetch, origin, exchange) else { return };
+        let Some(origin) = self.upstreams.address(origin) else { return };
+        let mark = self.loops.enter(similar, origin.ip());
+        if let Some(fetch) = self.relay.fetch_mut(id) {
+            fetch.rare.get_or_insert_default().mark = Some(mark);
         }
     }
+}
+
+#[inline]
+fn transmit(transmit: Option<Transmit<'_>>) -> Output<'_> {
+    transmit.map_or_else(|| unreachable!("has_transmit said so"), Output::Transmit)
 }
 
 /// An origin as the endpoint knows it: which of our addresses it answered to does not matter.

@@ -1,7 +1,6 @@
 //! Requests that wait for their turn towards one origin, served round robin over clients.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 
 use ahash::RandomState;
 use hashbrown::HashMap;
@@ -9,12 +8,12 @@ use hashbrown::HashMap;
 /// A queue that is full looks at this many lanes for one to make room.
 const LOOKED_AT: usize = 32;
 
-/// A bounded queue with one lane per client.
+/// A bounded queue with one lane per client, by the numbers of clients.
 #[derive(Debug)]
 pub(crate) struct FairQueue<T> {
-    lanes: HashMap<SocketAddr, VecDeque<T>, RandomState>,
+    lanes: HashMap<u64, VecDeque<T>, RandomState>,
     /// Clients with a lane that is not empty, the next one first.
-    turns: VecDeque<SocketAddr>,
+    turns: VecDeque<u64>,
     waiting: usize,
 }
 
@@ -31,7 +30,7 @@ impl<T> FairQueue<T> {
         self.waiting == 0
     }
 
-    pub(crate) fn push(&mut self, client: SocketAddr, item: T) {
+    pub(crate) fn push(&mut self, client: u64, item: T) {
         let lane = self.lanes.entry(client).or_default();
         if lane.is_empty() {
             self.turns.push_back(client);
@@ -41,7 +40,7 @@ impl<T> FairQueue<T> {
     }
 
     /// Takes the next item whose turn it is and that `may_leave`; others keep their places.
-    pub(crate) fn pop(&mut self, mut may_leave: impl FnMut(&T) -> bool) -> Option<(SocketAddr, T)> {
+    pub(crate) fn pop(&mut self, mut may_leave: impl FnMut(&T) -> bool) -> Option<(u64, T)> {
         for passed in 0..self.turns.len() {
             let client = *self.turns.get(passed)?;
             let lane = self.lanes.get_mut(&client)?;
@@ -67,7 +66,7 @@ impl<T> FairQueue<T> {
     }
 
     /// Puts an item back to where [`FairQueue::pop`] took it from.
-    pub(crate) fn put_back(&mut self, client: SocketAddr, item: T) {
+    pub(crate) fn put_back(&mut self, client: u64, item: T) {
         let lane = self.lanes.entry(client).or_default();
         if !lane.is_empty() {
             self.turns.retain(|other| *other != client);
@@ -79,8 +78,8 @@ impl<T> FairQueue<T> {
 
     /// Takes out the newest item of the client that has most among some, when that are at least two
     /// more than `client` has: a full queue makes room for those who use little of it.
-    pub(crate) fn shed_for(&mut self, client: &SocketAddr) -> Option<T> {
-        let own = self.lanes.get(client).map_or(0, VecDeque::len);
+    pub(crate) fn shed_for(&mut self, client: u64) -> Option<T> {
+        let own = self.lanes.get(&client).map_or(0, VecDeque::len);
         // Those at the end had their turn last and still have more, or have just begun.
         let some = self.turns.iter().rev().take(LOOKED_AT);
         let longest = some.max_by_key(|other| self.lanes.get(*other).map_or(0, VecDeque::len))?;
@@ -90,14 +89,14 @@ impl<T> FairQueue<T> {
     }
 
     /// Takes out the first item of a client that `matches`.
-    pub(crate) fn remove(&mut self, client: &SocketAddr, matches: impl Fn(&T) -> bool) -> Option<T> {
-        let lane = self.lanes.get_mut(client)?;
+    pub(crate) fn remove(&mut self, client: u64, matches: impl Fn(&T) -> bool) -> Option<T> {
+        let lane = self.lanes.get_mut(&client)?;
         let place = lane.iter().position(matches)?;
         let item = lane.remove(place)?;
         self.waiting -= 1;
         if lane.is_empty() {
-            self.lanes.remove(client);
-            self.turns.retain(|other| other != client);
+            self.lanes.remove(&client);
+            self.turns.retain(|other| *other != client);
         }
         Some(item)
     }
@@ -107,18 +106,14 @@ impl<T> FairQueue<T> {
 mod tests {
     use super::*;
 
-    fn client(port: u16) -> SocketAddr {
-        ([127, 0, 0, 1], port).into()
-    }
-
     #[test]
     fn clients_take_turns() {
         let mut queue = FairQueue::new(RandomState::with_seeds(1, 2, 3, 4));
         for item in 0..3 {
-            queue.push(client(1), item);
+            queue.push(1, item);
         }
-        queue.push(client(2), 10);
-        queue.push(client(3), 20);
+        queue.push(2, 10);
+        queue.push(3, 20);
         assert_eq!(queue.len(), 5);
         let order: Vec<_> = std::iter::from_fn(|| queue.pop(|_| true)).map(|(_, item)| item).collect();
         assert_eq!(order, [0, 10, 20, 1, 2]);
@@ -128,38 +123,38 @@ mod tests {
     #[test]
     fn what_is_taken_out_leaves_no_lane_behind() {
         let mut queue = FairQueue::new(RandomState::with_seeds(1, 2, 3, 4));
-        queue.push(client(1), 1);
-        queue.push(client(2), 2);
-        assert_eq!(queue.remove(&client(1), |item| *item == 1), Some(1));
-        assert_eq!(queue.remove(&client(1), |item| *item == 1), None);
-        assert_eq!(queue.pop(|_| true), Some((client(2), 2)));
+        queue.push(1, 1);
+        queue.push(2, 2);
+        assert_eq!(queue.remove(1, |item| *item == 1), Some(1));
+        assert_eq!(queue.remove(1, |item| *item == 1), None);
+        assert_eq!(queue.pop(|_| true), Some((2, 2)));
         assert_eq!(queue.pop(|_| true), None);
     }
 
     #[test]
     fn what_may_not_leave_is_passed_by_and_keeps_its_turn() {
         let mut queue = FairQueue::new(RandomState::with_seeds(1, 2, 3, 4));
-        for (port, item) in [(1, 1), (1, 2), (2, 10), (3, 20)] {
-            queue.push(client(port), item);
+        for (client, item) in [(1, 1), (1, 2), (2, 10), (3, 20)] {
+            queue.push(client, item);
         }
-        assert_eq!(queue.pop(|item| *item >= 10), Some((client(2), 10)));
+        assert_eq!(queue.pop(|item| *item >= 10), Some((2, 10)));
         assert_eq!(queue.pop(|item| *item == 2), None, "it is behind another of its client");
-        assert_eq!(queue.pop(|_| true), Some((client(1), 1)));
-        queue.put_back(client(1), 1);
-        assert_eq!(queue.pop(|_| true), Some((client(1), 1)));
-        assert_eq!(queue.pop(|_| true), Some((client(3), 20)));
-        assert_eq!(queue.pop(|_| true), Some((client(1), 2)));
+        assert_eq!(queue.pop(|_| true), Some((1, 1)));
+        queue.put_back(1, 1);
+        assert_eq!(queue.pop(|_| true), Some((1, 1)));
+        assert_eq!(queue.pop(|_| true), Some((3, 20)));
+        assert_eq!(queue.pop(|_| true), Some((1, 2)));
         assert!(queue.is_empty() && queue.turns.is_empty());
     }
 
     #[test]
     fn who_uses_most_of_a_full_queue_gives_way() {
         let mut queue = FairQueue::new(RandomState::with_seeds(1, 2, 3, 4));
-        for (port, item) in [(1, 1), (1, 2), (1, 3), (2, 10)] {
-            queue.push(client(port), item);
+        for (client, item) in [(1, 1), (1, 2), (1, 3), (2, 10)] {
+            queue.push(client, item);
         }
-        assert_eq!(queue.shed_for(&client(3)), Some(3), "the newest of the busiest");
-        assert_eq!(queue.shed_for(&client(2)), None, "one more is no reason");
-        assert_eq!((queue.len(), queue.shed_for(&client(1))), (3, None));
+        assert_eq!(queue.shed_for(3), Some(3), "the newest of the busiest");
+        assert_eq!(queue.shed_for(2), None, "one more is no reason");
+        assert_eq!((queue.len(), queue.shed_for(1)), (3, None));
     }
 }

@@ -40,7 +40,7 @@ impl Proxy {
         self.most_under_way = limits.fetches;
         self.clients.set(patience);
         self.closing = closing.to_vec();
-        self.journal.listen(listening, self.relay.fetches().map(|(_, fetch)| fetch.request), now);
+        self.journal.listen(listening, self.relay.fetches().map(|(fetch, _)| fetch.0), now);
         self.downstream.set_parameters(downstream);
         self.relay.reconfigure(relay, limits.fetches);
         self.upstreams.reconfigure(upstreams, limits.origins, is_gone, now);

@@ -1,17 +1,18 @@
 //! A client's request from its receipt until it waits for an origin.
 
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use coapway_endpoint::{Gate, Peer, Received};
 use coapway_message::{Content, Evidence, ExchangeId, Failure, OptionNumber, OwnedContent, Token};
 use coapway_relay::{
-    Decision, Destination, Fetch, FetchId, NoResponse, Origin, Phase, Plan, Refusal, Verdict, resource_key,
-    with_hop_limit, with_request_tag,
+    Decision, Destination, Fetch, FetchId, NoResponse, Origin, OriginId, Phase, Plan, Rare, Refusal, Verdict,
+    resource_key, with_hop_limit, with_request_tag,
 };
 use coapway_time::Instant;
-use smallvec::SmallVec;
 
+use crate::address::number_of;
 use crate::alert::Alert;
 use crate::arrival::Arrival;
 use crate::cause::Cause;
@@ -22,7 +23,6 @@ use crate::loops::Loops;
 use crate::order::Order;
 use crate::parameters::{PostGuard, TokenPolicy};
 use crate::proxy::Proxy;
-use crate::transfers::Transfer;
 use crate::upstreams::Standing;
 
 impl Proxy {
@@ -41,7 +41,7 @@ impl Proxy {
         match self.downstream.handle_datagram(&peer, bytes, now, gate) {
             Received::Nothing | Received::Response { .. } => {}
             Received::Request { exchange, confirmable, message_id, token, content } => {
-                let arrival = Arrival { request: exchange, peer, confirmable, message_id, token };
+                let arrival = Arrival { request: exchange, peer, confirmable, message_id, token, content };
                 let (code, client) = (content.code, peer.remote);
                 self.journal.event(|| Event::Received { request: exchange, client, code, confirmable });
                 if self.clients.is_on() {
@@ -55,42 +55,49 @@ impl Proxy {
                 };
                 match refusal {
                     Some(refusal) => self.refuse(exchange, NoResponse::of(&content), refusal, now),
-                    None => self.handle_request(&arrival, &content, now),
+                    None => self.handle_request(&arrival, now),
                 }
             }
         }
     }
 
-    fn handle_request(&mut self, arrival: &Arrival<'_>, content: &Content<'_>, now: Instant) {
-        let &Arrival { request, peer, .. } = arrival;
+    fn handle_request(&mut self, arrival: &Arrival<'_>, now: Instant) {
+        let &Arrival { request, peer, ref content, .. } = arrival;
         let client = peer.remote.ip();
         let mut scratch = std::mem::take(&mut self.scratch);
-        match self.relay.decide(client, content, &mut scratch) {
-            Ok(Decision::Forward(plan)) => self.complete(arrival, content, plan, now),
+        match &self.relay.decide(client, content, &mut scratch) {
+            Ok(Decision::Forward(plan)) => self.complete(arrival, plan, now),
             Ok(Decision::Local(answer)) => {
-                self.answer(request, NoResponse::of(content), &answer, Cause::Local, None, now);
+                self.answer(request, NoResponse::of(content), answer, Cause::Local, None, now);
             }
             Err(refusal) => {
                 if refusal.is_loop() {
                     self.alert(Alert::Loop { client: peer.remote });
                 }
-                self.refuse(request, NoResponse::of(content), refusal, now);
+                self.refuse(request, NoResponse::of(content), *refusal, now);
             }
         }
         self.scratch = scratch;
     }
 
     /// Adds what the request gets on its way beside what the client gave it.
-    fn complete(&mut self, arrival: &Arrival<'_>, content: &Content<'_>, plan: Plan<'_>, now: Instant) {
-        let &Arrival { request, peer, .. } = arrival;
+    fn complete(&mut self, arrival: &Arrival<'_>, plan: &Plan<'_>, now: Instant) {
         let may_be_similar = !self.hints.is_empty() || !self.loops.is_empty();
-        let similar = may_be_similar
-            .then(|| self.hints.key(plan.upstream, Origin::from(&plan.destination), &plan.content))
-            .flatten();
+        let is_tagged = self.upstreams.parameters(plan.upstream).post_guard == PostGuard::RequestTag;
+        if may_be_similar || is_tagged {
+            self.complete_with_care(arrival, plan, is_tagged, now);
+        } else {
+            self.guard(arrival, plan, now);
+        }
+    }
+
+    fn complete_with_care(&mut self, arrival: &Arrival<'_>, plan: &Plan<'_>, is_tagged: bool, now: Instant) {
+        let &Arrival { request, peer, .. } = arrival;
+        let similar = self.hints.key(plan.upstream, Origin::from(&plan.destination), &plan.content);
         let mut added: [Vec<u8>; 2] = Default::default();
         let [tagged, limited] = &mut added;
-        let mut plan = plan;
-        if self.upstreams.parameters(plan.upstream).post_guard == PostGuard::RequestTag {
+        let mut plan = plan.clone();
+        if is_tagged {
             let tag = self.random.u64(..).to_be_bytes();
             plan = Plan { content: with_request_tag(&plan.content, &tag, tagged), ..plan };
         }
@@ -112,17 +119,17 @@ impl Proxy {
                 return;
             }
         }
-        self.guard(arrival, content, &plan, now);
+        self.guard(arrival, &plan, now);
     }
 
     /// Answers a POST or PATCH that an equal one has answered already, where that is asked for.
-    fn guard(&mut self, arrival: &Arrival<'_>, content: &Content<'_>, plan: &Plan<'_>, now: Instant) {
+    fn guard(&mut self, arrival: &Arrival<'_>, plan: &Plan<'_>, now: Instant) {
         let &Arrival { request, peer, .. } = arrival;
         let parameters = self.upstreams.parameters(plan.upstream);
         // Protected ones have no meaning that could be compared (RFC 8613 §10).
         let is_guarded = parameters.post_guard == PostGuard::Fingerprint && !plan.oscore;
         if plan.method.is_idempotent() || !is_guarded {
-            self.begin(arrival, content, plan, now);
+            self.begin(arrival, plan, now);
             return;
         }
         let until = now + parameters.post_guard_window;
@@ -134,7 +141,7 @@ impl Proxy {
         let waiter = Waiter { request, no_response: plan.no_response };
         match self.guards.find(fingerprint, waiter, now) {
             Known::New => {
-                if self.begin(arrival, content, plan, now) {
+                if self.begin(arrival, plan, now) {
                     self.guards.begin(fingerprint, request, until);
                 }
             }
@@ -155,53 +162,22 @@ impl Proxy {
     }
 
     /// Puts a request on its way; says whether it still is.
-    fn begin(&mut self, arrival: &Arrival<'_>, content: &Content<'_>, plan: &Plan<'_>, now: Instant) -> bool {
-        let &Arrival { request, peer, confirmable, token, .. } = arrival;
+    fn begin(&mut self, arrival: &Arrival<'_>, plan: &Plan<'_>, now: Instant) -> bool {
+        let &Arrival { request, peer, .. } = arrival;
         if self.is_full() {
             self.refuse(request, plan.no_response, Refusal::OVERLOADED, now);
             return false;
         }
-        let parameters = self.upstreams.parameters(plan.upstream);
-        let max_wait = self.answer_within.map_or(parameters.max_wait, |limit| limit.min(parameters.max_wait));
-        let is_tagged = parameters.post_guard == PostGuard::RequestTag
-            && plan.content.options.first(OptionNumber::REQUEST_TAG).is_some()
-            && !plan.block
-            && !plan.oscore;
-        let preserves = parameters.token == TokenPolicy::Preserve && (4..=8).contains(&token.len());
-        let fetch = self.relay.begin(Fetch {
-            request,
-            client: peer.remote,
-            method: plan.method,
-            confirmable,
-            no_response: plan.no_response,
-            upstream: plan.upstream,
-            admission: plan.admission,
-            route: plan.route,
-            received: now,
-            deadline: now + max_wait,
-            evidence: Evidence::NotSent,
-            phase: Phase::LookingUp,
-            reissuable: plan.reissuable || is_tagged,
-            transfer: plan.block.then(|| resource_key(&self.hasher, &plan.destination, &plan.content)),
-            is_last_block: !plan.block1.is_some_and(|block| block.more),
-            is_named: matches!(plan.destination, Destination::Name { .. }),
-            token: preserves.then(|| Token::new(token)),
-            earlier: SmallVec::new(),
-            mark: None,
-        });
-        let Some(fetch) = fetch else {
+        let fetch = FetchId(request);
+        let is_begun = self.relay.begin(fetch, self.fetch(arrival, plan, now));
+        if !is_begun {
             self.refuse(request, plan.no_response, Refusal::OVERLOADED, now);
             return false;
-        };
-        let slot = request.slot as usize;
-        if self.fetches.len() <= slot {
-            self.fetches.resize(slot + 1, None);
         }
-        self.fetches[slot] = Some(fetch);
         if self.clients.is_on() {
-            self.await_patience(fetch, peer.remote, token, now);
+            self.await_patience(fetch, peer.remote, arrival.token, now);
         }
-        self.journal.draft(request, |record| arrival.describe(content, plan, now, record));
+        self.journal.draft(request, |record| arrival.describe(plan, now, record));
         match &plan.destination {
             Destination::Address(address) => self.send(fetch, *address, &plan.content, now),
             Destination::Name { host, port } => {
@@ -219,6 +195,38 @@ impl Proxy {
             }
         }
         self.relay.fetch(fetch).is_some()
+    }
+
+    /// What is kept of a request that is put on its way.
+    #[inline]
+    fn fetch(&self, arrival: &Arrival<'_>, plan: &Plan<'_>, now: Instant) -> Fetch {
+        let parameters = self.upstreams.parameters(plan.upstream);
+        let max_wait = self.answer_within.map_or(parameters.max_wait, |limit| limit.min(parameters.max_wait));
+        let is_tagged = parameters.post_guard == PostGuard::RequestTag
+            && plan.content.options.first(OptionNumber::REQUEST_TAG).is_some()
+            && !plan.block
+            && !plan.oscore;
+        let preserves = parameters.token == TokenPolicy::Preserve && (4..=8).contains(&arrival.token.len());
+        let transfer = plan.block.then(|| resource_key(&self.hasher, &plan.destination, &plan.content));
+        Fetch {
+            client: number_of(&arrival.peer.remote, &self.hasher),
+            received: now,
+            deadline: now + max_wait,
+            phase: Phase::LookingUp,
+            transfer: transfer.map(|resource| NonZeroU64::new(resource).unwrap_or(NonZeroU64::MIN)),
+            rare: preserves
+                .then(|| Rare { token: Some(Token::new(arrival.token)), ..Rare::default() }.into()),
+            upstream: plan.upstream,
+            route: plan.route,
+            method: plan.method,
+            confirmable: arrival.confirmable,
+            admission: plan.admission,
+            no_response: plan.no_response,
+            reissuable: plan.reissuable || is_tagged,
+            is_last_block: !plan.block1.is_some_and(|block| block.more),
+            is_named: matches!(plan.destination, Destination::Name { .. }),
+            evidence: Evidence::NotSent,
+        }
     }
 
     /// The look-up that these have waited for is over; without an address it ends them.
@@ -262,103 +270,90 @@ impl Proxy {
                 self.send(fetch, address, content, now);
             }
             (None, Some(refusal)) => {
-                if let Some(fetch) = self.relay.finish(fetch) {
-                    self.refuse_fetch(&fetch, refusal, now);
+                if let Some(known) = self.relay.finish(fetch) {
+                    self.refuse_fetch(fetch, &known, refusal, now);
                 }
             }
             (None, None) => self.fail(fetch, Failure::NotFound, now),
         }
     }
 
-    fn send(&mut self, fetch: FetchId, origin: SocketAddr, content: &Content<'_>, now: Instant) {
-        if self.upstreams.some_are_silent() && self.spare(fetch, origin, now) {
+    fn send(&mut self, fetch: FetchId, address: SocketAddr, content: &Content<'_>, now: Instant) {
+        if self.upstreams.some_are_silent() && self.spare(fetch, address, now) {
             return;
         }
         let Some(known) = self.relay.fetch(fetch) else { return };
-        let (upstream, request, confirmable) = (known.upstream, known.request, known.confirmable);
-        let is_reissue = !known.earlier.is_empty();
-        let order = Order {
-            client: known.client,
-            confirmable,
-            idempotent: known.method.is_idempotent(),
-            deadline: known.deadline,
-            patience: known.deadline.since(known.received),
-            transfer: transfer(known),
-            token: known.token.clone().filter(|_| !is_reissue),
-            is_reissue,
-        };
-        let started = match self.upstreams.start(fetch, upstream, origin, &order, content, now) {
+        let order = Order::of(known);
+        let token = known.token().filter(|_| !order.is_reissue);
+        let started = match self.upstreams.start(fetch, known.upstream, address, &order, token, content, now)
+        {
             Ok(started) => started,
             // The exchange before is still listened to.
-            Err(_) if is_reissue => {
-                if let Some(known) = self.relay.fetch_mut(fetch) {
-                    known.earlier.pop();
+            Err(_) if order.is_reissue => {
+                if let Some(rare) = self.relay.fetch_mut(fetch).and_then(|known| known.rare.as_mut()) {
+                    rare.earlier.pop();
                 }
                 return;
             }
             Err(failure) => return self.fail(fetch, failure, now),
         };
         match started.standing {
-            Standing::Queued => self.relay.set_phase(fetch, Phase::Queued(origin)),
-            Standing::Sent(exchange) => self.sent(fetch, origin, exchange, Duration::ZERO),
+            Standing::Queued => self.relay.set_phase(fetch, Phase::Queued(started.origin)),
+            Standing::Sent(exchange) => self.sent(fetch, started.origin, exchange, Duration::ZERO),
         }
         // What cannot be answered in time anyway need not wait to be acknowledged.
-        if confirmable && started.answered_after.is_some_and(|after| after > self.early_ack_after) {
-            self.downstream.acknowledge_early(request);
+        if order.confirmable && started.answered_after.is_some_and(|after| after > self.early_ack_after) {
+            self.downstream.acknowledge_early(fetch.0);
         }
     }
 
-    pub(crate) fn sent(
-        &mut self,
-        fetch: FetchId,
-        origin: SocketAddr,
-        exchange: ExchangeId,
-        waited: Duration,
-    ) {
-        let Some(request) = self.relay.fetch(fetch).map(|known| known.request) else { return };
-        self.relay.set_phase(fetch, Phase::Sent(origin, exchange));
-        self.journal.event(|| Event::Sent { request, origin });
+    pub(crate) fn sent(&mut self, fetch: FetchId, origin: OriginId, exchange: ExchangeId, waited: Duration) {
+        let Some(known) = self.relay.fetch_mut(fetch) else { return };
+        known.phase = Phase::Sent(origin, exchange);
+        let request = fetch.0;
+        if self.journal.tells_events()
+            && let Some(origin) = self.upstreams.address(origin)
+        {
+            self.journal.event(|| Event::Sent { request, origin });
+        }
         self.journal.note(request, |record| {
             if !waited.is_zero() {
                 record.queued += waited;
             }
-            record.window = self.upstreams.window(exchange);
+            record.window = self.upstreams.window(origin);
         });
     }
 
     /// The copies of a request are used up and none was acknowledged: where it may be done again, a
     /// new exchange begins, and whichever is answered first counts.
-    pub(crate) fn reissue(&mut self, id: FetchId, exchange: ExchangeId, origin: SocketAddr, now: Instant) {
+    pub(crate) fn reissue(&mut self, id: FetchId, exchange: ExchangeId, origin: OriginId, now: Instant) {
         let Some(fetch) = self.relay.fetch(id) else { return };
-        let attempts = fetch.earlier.len() as u32 + 1;
+        let attempts = fetch.earlier().len() as u32 + 1;
         let most = self.upstreams.parameters(fetch.upstream).retry.max_attempts;
         if fetch.phase != Phase::Sent(origin, exchange)
             || !fetch.reissuable
             || !fetch.confirmable
             || attempts >= most
             || self.clients.is_gone(id)
-            || !self.upstreams.allows_reissue(origin, fetch.upstream, now)
+            || !self.upstreams.allows_reissue(origin, now)
         {
             return;
         }
+        let Some(address) = self.upstreams.address(origin) else { return };
         let Some(content) = self.upstreams.sent_content(exchange) else { return };
         if let Some(fetch) = self.relay.fetch_mut(id) {
-            fetch.earlier.push(exchange);
+            fetch.rare.get_or_insert_default().earlier.push(exchange);
         }
-        self.send(id, origin, &content.as_content(), now);
+        self.send(id, address, &content.as_content(), now);
     }
 }
 
 impl Proxy {
     /// What the request of a fetch has in common with similar ones, by what was sent in `exchange`.
-    pub(crate) fn similar(&self, fetch: &Fetch, origin: SocketAddr, exchange: ExchangeId) -> Option<u64> {
+    pub(crate) fn similar(&self, fetch: &Fetch, origin: OriginId, exchange: ExchangeId) -> Option<u64> {
         let content = self.upstreams.endpoint().sent_content(exchange)?;
-        let origin = if fetch.is_named { Origin::Named(origin.port()) } else { Origin::Address(origin) };
+        let address = self.upstreams.address(origin)?;
+        let origin = if fetch.is_named { Origin::Named(address.port()) } else { Origin::Address(address) };
         self.hints.key(fetch.upstream, origin, &content)
     }
-}
-
-/// The block-wise transfer a fetch is part of.
-pub(crate) fn transfer(fetch: &Fetch) -> Option<Transfer> {
-    fetch.transfer.map(|resource| Transfer { client: fetch.client, resource })
 }

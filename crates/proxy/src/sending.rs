@@ -4,11 +4,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use coapway_endpoint::Peer;
-use coapway_message::{Content, ExchangeId, Failure};
-use coapway_relay::{FetchId, UpstreamId};
+use coapway_message::{Content, ExchangeId, Failure, Token};
+use coapway_relay::{FetchId, OriginId, UpstreamId};
 use coapway_time::Instant;
 
-use crate::input::SocketRole;
 use crate::order::{Order, Queued};
 use crate::origin::ORIGIN_LIFETIME;
 use crate::parameters::TokenPolicy;
@@ -44,6 +43,7 @@ impl Upstreams {
         upstream: UpstreamId,
         address: SocketAddr,
         order: &Order,
+        token: Option<&Token>,
         content: &Content<'_>,
         now: Instant,
     ) -> Result<Started, Failure> {
@@ -52,17 +52,17 @@ impl Upstreams {
             self.origins.find_or_add(address, upstream, parameters, now).ok_or(Failure::Overloaded)?;
         let most = parameters.queue;
         let Some(origin) = self.origins.get_mut(index) else { return Err(Failure::Overloaded) };
-        let rounds = origin.queue.len() as u32 / origin.window.size();
+        let window = origin.window.size();
+        let is_first = origin.queue.is_empty();
+        let rounds = if is_first { 0 } else { origin.queue.len() as u32 / window };
         let answered_after = origin.responses.fastest().map(|fastest| fastest * (rounds + 1));
-        let started = |standing| Ok(Started { standing, answered_after });
+        let started = |standing| Ok(Started { origin: OriginId(index), standing, answered_after });
         let mut has_its_turn = false;
-        if origin.window.is_open() && !origin.is_starved {
-            let window = (origin.window.size(), origin.window.outstanding());
+        if origin.window.outstanding() < window && !origin.is_starved {
             let last = origin.round_trip.last();
             let has_room = self.transfers < MOST_OF_ALL;
-            let is_first = origin.queue.is_empty();
             match origin.permits.hindrance(order, parameters, window, last, has_room, now) {
-                None if is_first => match self.send(index, fetch, order, content, now) {
+                None if is_first => match self.send(index, fetch, order, token, content, now) {
                     Attempt::Sent(exchange) => return started(Standing::Sent(exchange)),
                     Attempt::TooLate => return started(Standing::Queued),
                     Attempt::NoMessageId => {}
@@ -75,13 +75,12 @@ impl Upstreams {
         }
         let Some(origin) = self.origins.get_mut(index) else { return Err(Failure::Overloaded) };
         if origin.queue.len() >= most {
-            let shed = origin.queue.shed_for(&order.client).ok_or(Failure::Overloaded)?;
+            let shed = origin.queue.shed_for(order.client).ok_or(Failure::Overloaded)?;
             let failure = Failure::Overloaded;
             self.progress.push_back(Progress::Failed { fetch: shed.fetch, failure, trace: None });
         }
-        let client = order.client;
-        let queued = Queued { fetch, order: order.clone(), content: (*content).into(), since: now };
-        origin.queue.push(client, queued);
+        let (order, token, content) = (*order, token.cloned(), (*content).into());
+        origin.queue.push(order.client, Queued { fetch, order, token, content, since: now });
         if has_its_turn {
             self.pump(index, now);
         }
@@ -133,8 +132,7 @@ impl Upstreams {
                 Turn::None(None) => return,
             };
             let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
-            let (address, last) = (origin.address, origin.round_trip.last());
-            let window = (origin.window.size(), origin.window.outstanding());
+            let (window, last) = (origin.window.size(), origin.round_trip.last());
             let has_room = self.transfers < MOST_OF_ALL;
             let mut until: Option<Instant> = None;
             let permits = &mut origin.permits;
@@ -158,10 +156,11 @@ impl Upstreams {
                 return;
             };
             let waited = now.since(queued.since);
-            match self.send(index, queued.fetch, &queued.order, &queued.content.as_content(), now) {
+            let Queued { fetch, ref order, ref token, ref content, .. } = queued;
+            match self.send(index, fetch, order, token.as_ref(), &content.as_content(), now) {
                 Attempt::Sent(exchange) => {
-                    let fetch = queued.fetch;
-                    self.progress.push_back(Progress::Sent { fetch, exchange, origin: address, waited });
+                    let origin = OriginId(index);
+                    self.progress.push_back(Progress::Sent { fetch, exchange, origin, waited });
                 }
                 Attempt::NoMessageId => {
                     if let Some(origin) = self.origins.get_mut(index) {
@@ -182,17 +181,18 @@ impl Upstreams {
         index: u32,
         fetch: FetchId,
         order: &Order,
+        token: Option<&Token>,
         content: &Content<'_>,
         now: Instant,
     ) -> Attempt {
         let Some(origin) = self.origins.get_mut(index) else { return Attempt::TooLate };
         let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
-        let left = order.deadline.since(now);
+        let (left, patience) = (order.deadline.since(now), order.patience());
         let last = origin.round_trip.last();
         // A request that waited until too little is left for an answer is not sent, also with nothing
         // learned: what is `not-sent` may be tried again. One that did not wait has all there can be.
-        let needed = last.unwrap_or(parameters.transmission.ack_timeout.min(order.patience / 4));
-        if left <= needed && left < order.patience {
+        let needed = last.unwrap_or_else(|| parameters.transmission.ack_timeout.min(patience / 4));
+        if left <= needed && left < patience {
             return Attempt::TooLate;
         }
         let timing = origin.round_trip.timeout(left, origin.window.outstanding(), now);
@@ -202,22 +202,19 @@ impl Upstreams {
         let mut send = |peer: Peer| {
             let token = match parameters.token {
                 TokenPolicy::Fresh => None,
-                TokenPolicy::Preserve => order
-                    .token
-                    .as_ref()
-                    .map(coapway_message::Token::as_bytes)
-                    .filter(|token| endpoint.is_token_free(&peer, token, now)),
+                TokenPolicy::Preserve => {
+                    token.map(Token::as_bytes).filter(|token| endpoint.is_token_free(&peer, token, now))
+                }
             };
-            let exchange = endpoint.send_request(&peer, order.confirmable, token, content, &schedule, now);
-            exchange.ok().map(|exchange| (peer, exchange))
+            endpoint.send_request(&peer, order.confirmable, token, content, &schedule, now).ok()
         };
-        let Some((peer, exchange)) = origin.over_a_port(parameters.source_ports, order, now, &mut send)
+        let Some((port, exchange)) = origin.over_a_port(parameters.source_ports, order, now, &mut send)
         else {
             return self.starve(index, now);
         };
         origin.silence.sent(now);
         origin.window.start();
-        origin.permits.take_place(order.client);
+        origin.permits.places.take(order.client);
         origin.exchanges += 1;
         origin.idle_from = now + ORIGIN_LIFETIME;
         if order.is_reissue {
@@ -228,22 +225,22 @@ impl Upstreams {
             self.budget.deposit(&self.parameters[0].retry);
         }
         if let Some(transfer) = order.transfer {
-            origin.permits.transfers.touch(transfer, number(&peer), now);
+            origin.permits.transfers.touch(transfer, port, now);
         }
         if !order.confirmable {
             let bytes = self.endpoint.trace(exchange).map_or(0, |course| course.bytes());
             origin.permits.probing.sent(parameters.probing_rate, bytes, now);
             self.timers.insert(now + timing.timeout, Deadline::Release(exchange));
         }
-        let wants_ping = origin.pings.are_wanted();
+        let pinged = origin.pings.are_wanted().then(|| origin.peer(port));
         let slot = exchange.slot as usize;
         if self.outstanding.len() <= slot {
             self.outstanding.resize(slot + 1, None);
         }
-        let client = order.client;
+        let (generation, client) = (exchange.generation, order.client);
         self.outstanding[slot] =
-            Some(Outstanding { exchange, fetch, origin: index, client, in_window: true });
-        if wants_ping {
+            Some(Outstanding { generation, fetch, origin: index, client, in_window: true });
+        if let Some(peer) = pinged {
             self.ping(index, peer, now);
         }
         Attempt::Sent(exchange)
@@ -255,12 +252,5 @@ impl Upstreams {
         }
         self.retry_at(index, now + MESSAGE_ID_PAUSE);
         Attempt::NoMessageId
-    }
-}
-
-/// The source port towards a peer, by number.
-const fn number(peer: &Peer) -> u32 {
-    match SocketRole::of(peer.local.socket) {
-        SocketRole::Upstream { number, .. } | SocketRole::Listener(number) => number,
     }
 }

@@ -5,10 +5,11 @@
 //! port, and no other transfer to the same resource uses it.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use ahash::RandomState;
+use coapway_relay::Fetch;
 use coapway_time::Instant;
 use hashbrown::HashMap;
 
@@ -22,9 +23,18 @@ pub(crate) const MOST_OF_ALL: usize = 1 << 16;
 /// Names a transfer: whose, and of which resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Transfer {
-    pub(crate) client: SocketAddr,
+    /// The number of the client.
+    pub(crate) client: u64,
     /// A keyed hash.
-    pub(crate) resource: u64,
+    pub(crate) resource: NonZeroU64,
+}
+
+impl Transfer {
+    /// The one that a fetch is part of.
+    #[inline]
+    pub(crate) fn of(fetch: &Fetch) -> Option<Self> {
+        fetch.transfer.map(|resource| Self { client: fetch.client, resource })
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +98,7 @@ impl Transfers {
     }
 
     /// The ports that transfers of this resource leave from.
-    pub(crate) fn taken(&self, resource: u64) -> Taken {
+    pub(crate) fn taken(&self, resource: NonZeroU64) -> Taken {
         let mut taken = Taken::default();
         for (transfer, lease) in &self.leases {
             if transfer.resource == resource {
@@ -145,8 +155,12 @@ mod tests {
         Transfers::new(RandomState::with_seeds(1, 2, 3, 4))
     }
 
-    fn transfer(client: u16, resource: u64) -> Transfer {
-        Transfer { client: ([127, 0, 0, 1], client).into(), resource }
+    fn transfer(client: u64, number: u64) -> Transfer {
+        Transfer { client, resource: resource(number) }
+    }
+
+    fn resource(number: u64) -> NonZeroU64 {
+        NonZeroU64::new(number).expect("counted from 1")
     }
 
     fn at(seconds: u64) -> Instant {
@@ -160,7 +174,7 @@ mod tests {
         transfers.touch(transfer(1, 7), 3, at(0));
         assert_eq!(transfers.ports(&transfer(1, 7), at(9)), Ports::Bound(3));
         assert_eq!(transfers.ports(&transfer(2, 7), at(9)), Ports::Any);
-        let taken = |transfers: &Transfers, resource, port| transfers.taken(resource).contains(port);
+        let taken = |transfers: &Transfers, number, port| transfers.taken(resource(number)).contains(port);
         assert!(taken(&transfers, 7, 3) && !taken(&transfers, 8, 3) && !taken(&transfers, 7, 4));
         transfers.end(&transfer(1, 7));
         assert!(!taken(&transfers, 7, 3));
@@ -180,7 +194,7 @@ mod tests {
     #[test]
     fn a_full_table_makes_new_ones_wait() {
         let mut transfers = transfers();
-        (0..MOST as u64).for_each(|resource| transfers.touch(transfer(1, resource), 0, at(1)));
+        (1..=MOST as u64).for_each(|number| transfers.touch(transfer(1, number), 0, at(1)));
         assert_eq!(transfers.ports(&transfer(2, 1), at(2)), Ports::None(at(11)));
     }
 }

@@ -10,7 +10,7 @@ use coapway_endpoint::{
     Received, Seed, Trace, Transmit,
 };
 use coapway_message::{Content, ExchangeId, Failure, OwnedContent};
-use coapway_relay::{FetchId, UpstreamId};
+use coapway_relay::{FetchId, OriginId, UpstreamId};
 use coapway_time::{Instant, Timers};
 use hashbrown::HashMap;
 
@@ -20,6 +20,7 @@ use crate::budget::Budget;
 use crate::origin::ORIGIN_LIFETIME;
 use crate::origins::Origins;
 use crate::parameters::{CopySchedule, UpstreamParameters};
+use crate::permits::Places;
 use crate::schedule::Derived;
 use crate::shift::Change;
 use crate::transfers::Transfer;
@@ -30,6 +31,7 @@ const MANY_COPIES: u32 = 3;
 /// What became of a fetch that was handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Started {
+    pub(crate) origin: OriginId,
     pub(crate) standing: Standing,
     /// How soon it is answered at best; `None` while too little is known.
     pub(crate) answered_after: Option<Duration>,
@@ -48,11 +50,11 @@ pub(crate) enum Standing {
 #[derive(Debug)]
 pub(crate) enum Progress {
     /// It had waited and left now.
-    Sent { fetch: FetchId, exchange: ExchangeId, origin: SocketAddr, waited: Duration },
+    Sent { fetch: FetchId, exchange: ExchangeId, origin: OriginId, waited: Duration },
     /// Another copy left, or the wait for the last one is over.
     Retransmitted { fetch: FetchId, copies: u32 },
     /// No further copy will leave and none was acknowledged.
-    Exhausted { fetch: FetchId, exchange: ExchangeId, origin: SocketAddr },
+    Exhausted { fetch: FetchId, exchange: ExchangeId, origin: OriginId },
     /// The origin acknowledged it without a response.
     Acknowledged { fetch: FetchId },
     /// It ended without a response.
@@ -71,14 +73,25 @@ pub(crate) enum Deadline {
     Untold,
 }
 
-/// An exchange with an origin and whether it holds a place in the window.
+/// An exchange with an origin and whether it holds a place in the window; its slot is where it is kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outstanding {
-    pub(crate) exchange: ExchangeId,
+    /// Of the exchange.
+    pub(crate) generation: u32,
     pub(crate) fetch: FetchId,
     pub(crate) origin: u32,
-    pub(crate) client: SocketAddr,
+    /// The number of the client.
+    pub(crate) client: u64,
     pub(crate) in_window: bool,
+}
+
+/// A response, and what it answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Response<'d> {
+    pub(crate) fetch: FetchId,
+    pub(crate) exchange: ExchangeId,
+    pub(crate) origin: OriginId,
+    pub(crate) content: Content<'d>,
 }
 
 /// What an Acknowledgement or a response says of its exchange.
@@ -183,15 +196,14 @@ impl Upstreams {
         self.origins.iter().map(|(_, origin)| origin.queue.len()).sum()
     }
 
+    /// Where an origin is.
+    pub(crate) fn address(&self, OriginId(index): OriginId) -> Option<SocketAddr> {
+        self.origins.get(index).map(|origin| origin.address)
+    }
+
     /// Gives up a fetch that waits for its turn.
-    pub(crate) fn unqueue(
-        &mut self,
-        fetch: FetchId,
-        upstream: UpstreamId,
-        address: SocketAddr,
-        client: &SocketAddr,
-    ) {
-        if let Some(origin) = self.origins.find_mut(address, upstream) {
+    pub(crate) fn unqueue(&mut self, fetch: FetchId, OriginId(index): OriginId, client: u64) {
+        if let Some(origin) = self.origins.get_mut(index) {
             origin.queue.remove(client, |queued| queued.fetch == fetch);
         }
     }
@@ -205,12 +217,9 @@ impl Upstreams {
         self.endpoint.ended(exchange)
     }
 
-    /// The window towards the origin of this exchange.
-    pub(crate) fn window(&self, exchange: ExchangeId) -> u32 {
-        self.outstanding
-            .get(exchange.slot as usize)
-            .and_then(|outstanding| self.origins.get(outstanding.as_ref()?.origin))
-            .map_or(0, |origin| origin.window.size())
+    /// The window towards an origin.
+    pub(crate) fn window(&self, OriginId(index): OriginId) -> u32 {
+        self.origins.get(index).map_or(0, |origin| origin.window.size())
     }
 
     /// What was sent in an exchange under way.
@@ -224,7 +233,7 @@ impl Upstreams {
         peer: &Peer,
         bytes: &'d [u8],
         now: Instant,
-    ) -> Option<(FetchId, ExchangeId, Content<'d>)> {
+    ) -> Option<Response<'d>> {
         match self.endpoint.handle_datagram(peer, bytes, now, || Gate::TakeUnverified) {
             Received::Nothing => {
                 self.heard_from(peer.remote);
@@ -250,7 +259,8 @@ impl Upstreams {
                 }
                 // Not at once: what is known of the exchange is still to be read in its place.
                 self.may_move.push(outstanding.origin);
-                Some((outstanding.fetch, exchange, content))
+                let Outstanding { fetch, origin, .. } = outstanding;
+                Some(Response { fetch, exchange, origin: OriginId(origin), content })
             }
         }
     }
@@ -343,10 +353,8 @@ impl Upstreams {
                 }
                 // No Acknowledgement is expected any more: its place is for others (RFC 7252 §4.7).
                 self.release(exchange);
-                let Some(origin) = self.origins.get(outstanding.origin).map(|origin| origin.address) else {
-                    return;
-                };
-                self.progress.push_back(Progress::Exhausted { fetch: outstanding.fetch, exchange, origin });
+                let Outstanding { fetch, origin, .. } = outstanding;
+                self.progress.push_back(Progress::Exhausted { fetch, exchange, origin: OriginId(origin) });
             }
             Event::Failed { exchange, failure, trace } => {
                 if self.pinged(exchange, None, now) {
@@ -385,7 +393,7 @@ impl Upstreams {
             .get(exchange.slot as usize)
             .copied()
             .flatten()
-            .filter(|outstanding| outstanding.exchange == exchange)
+            .filter(|outstanding| outstanding.generation == exchange.generation)
     }
 
     /// The origin acknowledged or answered.
@@ -439,16 +447,16 @@ impl Upstreams {
     }
 
     /// Whether a request may be issued anew: both budgets allow it.
-    pub(crate) fn allows_reissue(&mut self, origin: SocketAddr, upstream: UpstreamId, now: Instant) -> bool {
-        let retry = self.parameters(upstream).retry;
+    pub(crate) fn allows_reissue(&mut self, OriginId(index): OriginId, now: Instant) -> bool {
         let all = self.parameters[0].retry;
-        let Some(origin) = self.origins.find_mut(origin, upstream) else { return false };
+        let Some(origin) = self.origins.get_mut(index) else { return false };
+        let retry =
+            self.parameters.get(origin.upstream.0 as usize).map_or(all, |parameters| parameters.retry);
         origin.budget.allows(&retry, now) && self.budget.allows(&all, now)
     }
 
     /// The block-wise transfer with this origin is over.
-    pub(crate) fn end_transfer(&mut self, address: SocketAddr, upstream: UpstreamId, transfer: &Transfer) {
-        let Some(index) = self.origins.index(address, upstream) else { return };
+    pub(crate) fn end_transfer(&mut self, OriginId(index): OriginId, transfer: &Transfer) {
         if let Some(origin) = self.origins.get_mut(index) {
             origin.permits.transfers.end(transfer);
         }
@@ -478,13 +486,14 @@ impl Upstreams {
     /// The exchange no longer counts against the window.
     fn release(&mut self, exchange: ExchangeId) {
         let Some(Some(outstanding)) = self.outstanding.get_mut(exchange.slot as usize) else { return };
-        if outstanding.exchange != exchange || !std::mem::take(&mut outstanding.in_window) {
+        let is_it = outstanding.generation == exchange.generation;
+        if !is_it || !std::mem::take(&mut outstanding.in_window) {
             return;
         }
         let (index, client) = (outstanding.origin, outstanding.client);
         if let Some(origin) = self.origins.get_mut(index) {
             origin.window.end();
-            origin.permits.give_place(&client);
+            origin.permits.places.give(client);
         }
         self.may_move.push(index);
     }
@@ -496,7 +505,7 @@ impl Upstreams {
         if let Some(origin) = self.origins.get_mut(outstanding.origin) {
             if outstanding.in_window {
                 origin.window.end();
-                origin.permits.give_place(&outstanding.client);
+                origin.permits.places.give(outstanding.client);
             }
             origin.exchanges -= 1;
             origin.idle_from = now + ORIGIN_LIFETIME;
@@ -509,7 +518,9 @@ impl Upstreams {
         self.endpoint.check_invariants();
         for (index, origin) in self.origins.iter() {
             let of_origin = || self.outstanding.iter().flatten().filter(|one| one.origin == index);
-            let in_window = of_origin().filter(|one| one.in_window).count() as u32;
+            let mut places = Places::default();
+            let in_window =
+                of_origin().filter(|one| one.in_window).map(|one| places.take(one.client)).count() as u32;
             let exchanges = of_origin().count() as u32;
             let pings = origin.pings.outstanding();
             assert_eq!(
@@ -517,7 +528,7 @@ impl Upstreams {
                 in_window + pings,
                 "the window counts what is outstanding"
             );
-            assert_eq!(origin.permits.places(), in_window, "so do the places of clients");
+            assert_eq!(origin.permits.places, places, "so do the places of clients");
             assert_eq!(origin.exchanges, exchanges, "each exchange is counted once");
         }
         let silent = self.origins.iter().filter(|(_, origin)| origin.silence.has_begun());

@@ -36,12 +36,15 @@ pub fn is_verified(parameters: &Parameters, client: IpAddr) -> bool {
 }
 
 /// Whether requests of this client are forwarded at all.
+#[inline]
 pub fn admit_client(parameters: &Parameters, client: IpAddr) -> Result<(), Refusal> {
-    let client = client.to_canonical();
     let admitted = match &parameters.forward {
         Forward::Off => false,
         Forward::Open => true,
-        Forward::Listed { clients, .. } => clients.iter().any(|network| network.contains(&client)),
+        Forward::Listed { clients, .. } => {
+            let client = client.to_canonical();
+            clients.iter().any(|network| network.contains(&client))
+        }
     };
     if admitted { Ok(()) } else { Err(Refusal::FORWARDING) }
 }

@@ -1,22 +1,21 @@
 //! One request on its way to an origin, and the table of them.
 
-use std::net::SocketAddr;
+use std::num::NonZeroU64;
 
 use coapway_message::{Evidence, ExchangeId, Method, Token};
 use coapway_time::{InOrder, Instant, TimerId, Timers};
-use smallvec::SmallVec;
 
 use crate::admission::Admission;
 use crate::no_response::NoResponse;
 use crate::parameters::UpstreamId;
 
-/// Names one fetch; never given out twice.
+/// Names one fetch, by the client's request that it will answer. Never given out twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FetchId {
-    /// The place in the table.
-    pub slot: u32,
-    generation: u32,
-}
+pub struct FetchId(pub ExchangeId);
+
+/// An origin, by the number it has for whoever moves messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OriginId(pub u32);
 
 /// Where a fetch stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,62 +23,91 @@ pub enum Phase {
     /// The origin's name is being looked up.
     LookingUp,
     /// It waits for its turn towards this origin.
-    Queued(SocketAddr),
+    Queued(OriginId),
     /// A request left for this origin in this exchange.
-    Sent(SocketAddr, ExchangeId),
+    Sent(OriginId, ExchangeId),
 }
 
 /// One request on its way to an origin.
 #[derive(Clone, Debug)]
 pub struct Fetch {
-    /// The client's request it will answer.
-    pub request: ExchangeId,
-    /// Who asked.
-    pub client: SocketAddr,
-    /// What is asked.
-    pub method: Method,
-    /// Whether the client's request is Confirmable.
-    pub confirmable: bool,
-    /// Whose parameters hold.
-    pub upstream: UpstreamId,
-    /// On what grounds the destination was admitted.
-    pub admission: Admission,
-    /// The reverse route it came by; only its relay knows how to read the number.
-    pub route: Option<usize>,
-    /// What its client does not want to hear, be it the origin's response or an answer of ours.
-    pub no_response: NoResponse,
-    /// Whether it may be issued anew in a new exchange.
-    pub reissuable: bool,
-    /// The block-wise transfer it is part of, by a keyed hash of its resource.
-    pub transfer: Option<u64>,
-    /// Whether its block is the last of the request's body.
-    pub is_last_block: bool,
-    /// Whether its origin was found by name.
-    pub is_named: bool,
-    /// The client's token, where the origin is to see it.
-    pub token: Option<Token>,
-    /// Exchanges of it that were not answered and still may be, while a later one is under way.
-    pub earlier: SmallVec<[ExchangeId; 1]>,
-    /// What marks it as unanswered for a while.
-    pub mark: Option<u64>,
+    /// Who asked, by the number that client has for whoever moves messages.
+    pub client: u64,
     /// When the client's request came in.
     pub received: Instant,
     /// When it is answered at the latest.
     pub deadline: Instant,
-    /// What earlier exchanges of it leave to be said; evidence only grows weaker.
-    pub evidence: Evidence,
     /// Where it stands.
     pub phase: Phase,
+    /// The block-wise transfer it is part of, by a keyed hash of its resource.
+    pub transfer: Option<NonZeroU64>,
+    /// What most fetches have nothing of.
+    pub rare: Option<Box<Rare>>,
+    /// Whose parameters hold.
+    pub upstream: UpstreamId,
+    /// The reverse route it came by; only its relay knows how to read the number.
+    pub route: Option<u32>,
+    /// What is asked.
+    pub method: Method,
+    /// Whether the client's request is Confirmable.
+    pub confirmable: bool,
+    /// On what grounds the destination was admitted.
+    pub admission: Admission,
+    /// What its client does not want to hear, be it the origin's response or an answer of ours.
+    pub no_response: NoResponse,
+    /// Whether it may be issued anew in a new exchange.
+    pub reissuable: bool,
+    /// Whether its block is the last of the request's body.
+    pub is_last_block: bool,
+    /// Whether its origin was found by name.
+    pub is_named: bool,
+    /// What earlier exchanges of it leave to be said; evidence only grows weaker.
+    pub evidence: Evidence,
 }
 
-/// How often the place was used before, and what is in it: with a timer, if its deadline is out of order.
-type Place = (u32, Option<(Fetch, Option<TimerId>)>);
+/// What most fetches have nothing of.
+#[derive(Clone, Debug, Default)]
+pub struct Rare {
+    /// The client's token, where the origin is to see it.
+    pub token: Option<Token>,
+    /// Exchanges of it that were not answered and still may be, while a later one is under way.
+    pub earlier: Vec<ExchangeId>,
+    /// What marks it as unanswered for a while.
+    pub mark: Option<u64>,
+}
+
+impl Fetch {
+    /// See [`Rare::token`].
+    pub fn token(&self) -> Option<&Token> {
+        self.rare.as_ref()?.token.as_ref()
+    }
+
+    /// See [`Rare::earlier`].
+    pub fn earlier(&self) -> &[ExchangeId] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.earlier)
+    }
+
+    /// See [`Rare::mark`].
+    pub fn mark(&self) -> Option<u64> {
+        self.rare.as_ref()?.mark
+    }
+}
+
+/// One for each slot of a client's request.
+#[derive(Debug, Default)]
+struct Place {
+    /// Of the request.
+    generation: u32,
+    /// There is one if the deadline is out of order.
+    timer: Option<TimerId>,
+    fetch: Option<Fetch>,
+}
 
 /// All fetches and their deadlines.
 #[derive(Debug, Default)]
 pub(crate) struct Fetches {
     places: Vec<Place>,
-    free: Vec<u32>,
+    under_way: usize,
     /// Most deadlines are the same time away.
     in_order: InOrder<FetchId>,
     /// The others.
@@ -87,57 +115,57 @@ pub(crate) struct Fetches {
 }
 
 impl Fetches {
-    pub(crate) fn len(&self) -> usize {
-        self.places.len() - self.free.len()
+    pub(crate) const fn len(&self) -> usize {
+        self.under_way
     }
 
-    pub(crate) fn insert(&mut self, fetch: Fetch) -> FetchId {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.places.push((0, None));
-            self.places.len() as u32 - 1
-        });
-        let place = &mut self.places[slot as usize];
-        let id = FetchId { slot, generation: place.0 };
+    /// Shape: a request's slot is used again only after its fetch was removed.
+    #[inline]
+    pub(crate) fn insert(&mut self, id: FetchId, fetch: Fetch) {
+        let slot = id.0.slot as usize;
+        if self.places.len() <= slot {
+            self.places.resize_with(slot + 1, Place::default);
+        }
+        let place = &mut self.places[slot];
+        debug_assert!(place.fetch.is_none(), "a request has one fetch");
         let out_of_order = self.in_order.push(fetch.deadline, id).is_err();
-        let timer = out_of_order.then(|| self.deadlines.insert(fetch.deadline, id));
-        place.1 = Some((fetch, timer));
-        id
+        place.timer = out_of_order.then(|| self.deadlines.insert(fetch.deadline, id));
+        self.under_way += usize::from(place.fetch.is_none());
+        (place.generation, place.fetch) = (id.0.generation, Some(fetch));
     }
 
-    pub(crate) fn get(&self, id: FetchId) -> Option<&Fetch> {
-        match self.places.get(id.slot as usize) {
-            Some((generation, Some((fetch, _)))) if *generation == id.generation => Some(fetch),
-            _ => None,
-        }
+    #[inline]
+    pub(crate) fn get(&self, FetchId(request): FetchId) -> Option<&Fetch> {
+        let place = self.places.get(request.slot as usize)?;
+        place.fetch.as_ref().filter(|_| place.generation == request.generation)
     }
 
-    pub(crate) fn get_mut(&mut self, id: FetchId) -> Option<&mut Fetch> {
-        match self.places.get_mut(id.slot as usize) {
-            Some((generation, Some((fetch, _)))) if *generation == id.generation => Some(fetch),
-            _ => None,
-        }
+    #[inline]
+    pub(crate) fn get_mut(&mut self, FetchId(request): FetchId) -> Option<&mut Fetch> {
+        let place = self.places.get_mut(request.slot as usize)?;
+        place.fetch.as_mut().filter(|_| place.generation == request.generation)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (FetchId, &Fetch)> {
-        (0..).zip(&self.places).filter_map(|(slot, (generation, place))| {
-            let (fetch, _) = place.as_ref()?;
-            Some((FetchId { slot, generation: *generation }, fetch))
+        (0..).zip(&self.places).filter_map(|(slot, place)| {
+            let id = FetchId(ExchangeId { slot, generation: place.generation });
+            Some((id, place.fetch.as_ref()?))
         })
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Fetch> {
-        self.places.iter_mut().filter_map(|(_, place)| place.as_mut().map(|(fetch, _)| fetch))
+        self.places.iter_mut().filter_map(|place| place.fetch.as_mut())
     }
 
-    pub(crate) fn remove(&mut self, id: FetchId) -> Option<Fetch> {
-        let (generation, place) = self.places.get_mut(id.slot as usize)?;
-        if *generation != id.generation {
+    #[inline]
+    pub(crate) fn remove(&mut self, FetchId(request): FetchId) -> Option<Fetch> {
+        let place = self.places.get_mut(request.slot as usize)?;
+        if place.generation != request.generation {
             return None;
         }
-        let (fetch, timer) = place.take()?;
-        *generation = generation.wrapping_add(1);
-        self.free.push(id.slot);
-        match timer {
+        let fetch = place.fetch.take()?;
+        self.under_way -= 1;
+        match place.timer {
             Some(timer) => drop(self.deadlines.cancel(timer)),
             None => {
                 let places = &self.places;
@@ -162,8 +190,9 @@ impl Fetches {
     }
 }
 
-fn is_under_way(places: &[Place], id: FetchId) -> bool {
-    matches!(places.get(id.slot as usize), Some((generation, Some(_))) if *generation == id.generation)
+fn is_under_way(places: &[Place], FetchId(request): FetchId) -> bool {
+    let place = places.get(request.slot as usize);
+    place.is_some_and(|place| place.generation == request.generation && place.fetch.is_some())
 }
 
 #[cfg(test)]
@@ -175,8 +204,7 @@ pub(crate) mod tests {
     /// One whose deadline is so many seconds after the start.
     pub(crate) fn fetch(seconds: u64) -> Fetch {
         Fetch {
-            request: ExchangeId { slot: 0, generation: 0 },
-            client: ([127, 0, 0, 1], 1).into(),
+            client: 1,
             method: Method::Get,
             confirmable: true,
             upstream: UpstreamId(0),
@@ -187,9 +215,7 @@ pub(crate) mod tests {
             transfer: None,
             is_last_block: true,
             is_named: false,
-            token: None,
-            earlier: SmallVec::new(),
-            mark: None,
+            rare: None,
             received: Instant::ZERO,
             deadline: Instant::ZERO + Duration::from_secs(seconds),
             evidence: Evidence::NotSent,
@@ -197,10 +223,17 @@ pub(crate) mod tests {
         }
     }
 
+    pub(crate) const fn id(slot: u32, generation: u32) -> FetchId {
+        FetchId(ExchangeId { slot, generation })
+    }
+
     #[test]
     fn expires_what_is_still_there() {
         let mut fetches = Fetches::default();
-        let (first, second) = (fetches.insert(fetch(1)), fetches.insert(fetch(2)));
+        let (first, second) = (id(3, 0), id(1, 0));
+        fetches.insert(first, fetch(1));
+        fetches.insert(second, fetch(2));
+        assert_eq!(fetches.len(), 2);
         let later = Instant::ZERO + Duration::from_secs(3);
         assert!(fetches.remove(first).is_some());
         assert_eq!(fetches.expire(later), Some(second));
@@ -210,12 +243,31 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_place_used_again_has_a_new_name() {
+    fn a_slot_used_again_has_a_new_name() {
         let mut fetches = Fetches::default();
-        let first = fetches.insert(fetch(1));
+        let (first, second) = (id(0, 0), id(0, 1));
+        fetches.insert(first, fetch(1));
         fetches.remove(first);
-        let second = fetches.insert(fetch(1));
-        assert_eq!(first.slot, second.slot);
+        fetches.insert(second, fetch(1));
         assert!(fetches.get(first).is_none() && fetches.get(second).is_some());
+        assert!(fetches.remove(first).is_none() && fetches.iter().map(|(id, _)| id).eq([second]));
+    }
+
+    #[test]
+    fn a_deadline_out_of_order_comes_all_the_same_and_goes_with_its_fetch() {
+        let mut fetches = Fetches::default();
+        let [late, soon, sooner] = [id(0, 0), id(1, 0), id(2, 0)];
+        for (id, seconds) in [(late, 3), (soon, 2), (sooner, 1)] {
+            fetches.insert(id, fetch(seconds));
+        }
+        let at = |seconds: u64| Instant::ZERO + Duration::from_millis(1000 * seconds + 2);
+        assert_eq!(fetches.expire(at(1)), Some(sooner));
+        assert!(fetches.remove(sooner).is_some() && fetches.remove(soon).is_some());
+        assert_eq!((fetches.expire(at(2)), fetches.expire(at(3))), (None, Some(late)));
+    }
+
+    #[test]
+    fn a_fetch_is_small() {
+        assert!(size_of::<Place>() <= 104, "{}", size_of::<Place>());
     }
 }

@@ -10,7 +10,7 @@ use crate::answer::{Answer, Refusal};
 use crate::fetch::{Fetch, FetchId, Fetches, Phase};
 use crate::forward::{self, Relayed};
 use crate::parameters::{Parameters, Route};
-use crate::route::{self, Decision};
+use crate::route::{self, Decision, Targets};
 
 /// What a proxy does with requests: which go where, how long each may take, what the client hears.
 ///
@@ -19,6 +19,7 @@ use crate::route::{self, Decision};
 #[derive(Debug)]
 pub struct Relay {
     parameters: Parameters,
+    targets: Targets,
     fetches: Fetches,
     most: usize,
     /// Routes of earlier settings that fetches under way have taken; their numbers follow those of
@@ -29,7 +30,7 @@ pub struct Relay {
 impl Relay {
     /// A relay with at most `most` fetches at a time.
     pub fn new(parameters: Parameters, most: usize) -> Self {
-        Self { parameters, fetches: Fetches::default(), most, left: Vec::new() }
+        Self { parameters, targets: Targets::default(), fetches: Fetches::default(), most, left: Vec::new() }
     }
 
     /// Its settings.
@@ -41,11 +42,12 @@ impl Relay {
     /// they more, and so do the routes they have taken.
     pub fn reconfigure(&mut self, parameters: Parameters, most: usize) {
         let earlier = std::mem::replace(&mut self.parameters, parameters);
+        self.targets.forget();
         let mut earlier: Vec<_> =
             earlier.routes.into_iter().chain(std::mem::take(&mut self.left)).map(Earlier::Unused).collect();
         let routes = &self.parameters.routes;
         for fetch in self.fetches.iter_mut() {
-            let Some(place) = fetch.route.and_then(|index| earlier.get_mut(index)) else { continue };
+            let Some(place) = fetch.route.and_then(|index| earlier.get_mut(index as usize)) else { continue };
             let index = match place {
                 Earlier::At(index) => *index,
                 Earlier::Unused(route) => {
@@ -56,18 +58,18 @@ impl Relay {
                 }
             };
             *place = Earlier::At(index);
-            fetch.route = Some(index);
+            fetch.route = u32::try_from(index).ok();
         }
         self.most = most;
     }
 
     /// The route a fetch took.
     fn route(&self, fetch: &Fetch) -> Option<&Route> {
-        let (index, routes) = (fetch.route?, &self.parameters.routes);
+        let (index, routes) = (fetch.route? as usize, &self.parameters.routes);
         routes.get(index).or_else(|| self.left.get(index - routes.len()))
     }
 
-    /// The fetches on their way, in the order of their places.
+    /// The fetches on their way, in the order of their requests' slots.
     pub fn fetches(&self) -> impl Iterator<Item = (FetchId, &Fetch)> {
         self.fetches.iter()
     }
@@ -94,17 +96,22 @@ impl Relay {
 
     /// Decides where a request goes and what it looks like there, or why it goes nowhere.
     pub fn decide<'s>(
-        &self,
+        &mut self,
         client: IpAddr,
         content: &Content<'s>,
         scratch: &'s mut Vec<u8>,
     ) -> Result<Decision<'s>, Refusal> {
-        route::decide(&self.parameters, client, content, scratch)
+        route::decide(&self.parameters, &mut self.targets, client, content, scratch)
     }
 
-    /// Starts a fetch; `None` when there are too many.
-    pub fn begin(&mut self, fetch: Fetch) -> Option<FetchId> {
-        (self.fetches.len() < self.most).then(|| self.fetches.insert(fetch))
+    /// Starts a fetch; says no when there are too many.
+    #[inline]
+    pub fn begin(&mut self, id: FetchId, fetch: Fetch) -> bool {
+        let has_room = self.fetches.len() < self.most;
+        if has_room {
+            self.fetches.insert(id, fetch);
+        }
+        has_room
     }
 
     /// Whether an address that a name was resolved to may be reached by the fetch's client.
@@ -113,16 +120,19 @@ impl Relay {
     }
 
     /// A fetch, while it is under way.
+    #[inline]
     pub fn fetch(&self, id: FetchId) -> Option<&Fetch> {
         self.fetches.get(id)
     }
 
     /// The same, to be changed.
+    #[inline]
     pub fn fetch_mut(&mut self, id: FetchId) -> Option<&mut Fetch> {
         self.fetches.get_mut(id)
     }
 
     /// A fetch moved on.
+    #[inline]
     pub fn set_phase(&mut self, id: FetchId, phase: Phase) {
         if let Some(fetch) = self.fetches.get_mut(id) {
             fetch.phase = phase;
@@ -138,6 +148,7 @@ impl Relay {
     }
 
     /// Ends a fetch; `None` when it ended before.
+    #[inline]
     pub fn finish(&mut self, id: FetchId) -> Option<Fetch> {
         self.fetches.remove(id)
     }

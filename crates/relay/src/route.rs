@@ -1,5 +1,7 @@
 //! Where a request goes: forward, reverse, or nowhere (RFC 7252 §5.7.2, §5.7.3).
 
+mod targets;
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ use crate::forward::{Request, Resource, URI_PATH_ABBREV};
 use crate::local;
 use crate::no_response::NoResponse;
 use crate::parameters::{Parameters, Route, UpstreamId};
+pub(crate) use targets::Targets;
 
 /// What becomes of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,9 +39,11 @@ pub struct Plan<'s> {
     /// Where to.
     pub destination: Destination,
     /// The reverse route it took, as an index into [`Parameters::routes`].
-    pub route: Option<usize>,
+    pub route: Option<u32>,
     /// What the origin gets to see.
     pub content: Content<'s>,
+    /// The path of `content` as text, where it came so and in normal form.
+    pub path: Option<&'s [u8]>,
     /// What the client does not want to hear.
     pub no_response: NoResponse,
     /// Whether it may be issued anew in a new exchange.
@@ -79,9 +84,11 @@ impl From<Authority> for Destination {
 /// A target in Proxy-Uri or Proxy-Scheme is ourselves, or is forwarded to, or is refused; without one
 /// a reverse route is looked for. What is left is for ourselves.
 /// Shape:  `scratch` is cleared; the decision borrows it, or `content` where nothing had to change.
+///         `targets` were admitted by the same settings.
 /// Source: RFC 7252 §5.7.2, §5.7.3, §5.8, §5.10.2.
-pub fn decide<'s>(
+pub(crate) fn decide<'s>(
     parameters: &Parameters,
+    targets: &mut Targets,
     client: IpAddr,
     content: &Content<'s>,
     scratch: &'s mut Vec<u8>,
@@ -91,12 +98,7 @@ pub fn decide<'s>(
     request.check()?;
     match (request.proxy_uri, request.proxy_scheme) {
         (Some(_), Some(_)) => Err(Refusal::TWO_TARGETS),
-        (Some(value), None) => {
-            let uri = Uri::from_option(value).map_err(Refusal::uri)?;
-            require_coap(uri.scheme())?;
-            let target = (uri.authority(), Resource::Named(&uri));
-            forward(parameters, client, &request, target, scratch)
-        }
+        (Some(value), None) => by_uri(parameters, targets, client, &mut request, value, scratch),
         (None, Some(scheme)) => match replace_scheme(&request, scheme)? {
             Some(authority) => {
                 let target = (&authority, Resource::Asked { skip: 0 });
@@ -106,6 +108,34 @@ pub fn decide<'s>(
         },
         (None, None) => reverse(parameters, &request, scratch),
     }
+}
+
+/// For what a Proxy-Uri names.
+#[inline]
+fn by_uri<'s>(
+    parameters: &Parameters,
+    targets: &mut Targets,
+    client: IpAddr,
+    request: &mut Request<'s>,
+    value: &'s [u8],
+    scratch: &'s mut Vec<u8>,
+) -> Result<Decision<'s>, Refusal> {
+    if let Some((target, resource)) = targets.find(value) {
+        may_be_forwarded(parameters, client, request)?;
+        let (authority, ground) = (&target.authority, target.ground);
+        let target = (authority, Resource::Named(&resource));
+        request.path = resource.normal_path();
+        return to_origin(parameters, request, target, ground, scratch);
+    }
+    let uri = Uri::from_option(value).map_err(Refusal::uri)?;
+    require_coap(uri.scheme())?;
+    let target = (uri.authority(), Resource::Named(uri.resource()));
+    request.path = uri.resource().normal_path();
+    let decision = forward(parameters, client, request, target, scratch)?;
+    if let Decision::Forward(plan) = &decision {
+        targets.keep(value, uri.authority(), (plan.upstream, plan.admission));
+    }
+    Ok(decision)
 }
 
 fn forward<'s>(
@@ -122,9 +152,25 @@ fn forward<'s>(
         };
         return local(parameters, request, Some(host), resource, scratch);
     }
-    request.may_be_forwarded()?;
-    admit_client(parameters, client)?;
+    may_be_forwarded(parameters, client, request)?;
     let ground = admit_target(parameters, authority)?;
+    to_origin(parameters, request, (authority, resource), ground, scratch)
+}
+
+fn may_be_forwarded(parameters: &Parameters, client: IpAddr, request: &Request<'_>) -> Result<(), Refusal> {
+    request.may_be_forwarded()?;
+    admit_client(parameters, client)
+}
+
+/// To a target that was admitted.
+#[inline]
+fn to_origin<'s>(
+    parameters: &Parameters,
+    request: &Request<'s>,
+    (authority, resource): (&Authority, Resource<'_>),
+    ground: (UpstreamId, Admission),
+    scratch: &'s mut Vec<u8>,
+) -> Result<Decision<'s>, Refusal> {
     let content = request.rewrite(uri_host(authority), resource, parameters.insert_hop_limit, scratch)?;
     Ok(plan(request, ground, authority.clone().into(), None, content))
 }
@@ -141,10 +187,10 @@ fn local<'s>(
 
 #[inline]
 fn plan<'s>(
-    request: &Request<'_>,
+    request: &Request<'s>,
     (upstream, admission): (UpstreamId, Admission),
     destination: Destination,
-    route: Option<usize>,
+    route: Option<u32>,
     content: Content<'s>,
 ) -> Decision<'s> {
     Decision::Forward(Plan {
@@ -154,6 +200,7 @@ fn plan<'s>(
         destination,
         route,
         content,
+        path: request.path,
         no_response: request.no_response,
         reissuable: request.is_reissuable(),
         block: request.block1.is_some() || request.has_block2,
@@ -231,7 +278,7 @@ fn reverse<'s>(
     let resource = Resource::behind(route, options);
     let content = request.rewrite(uri_host(authority), resource, parameters.insert_hop_limit, scratch)?;
     let ground = (route.upstream, Admission::Upstream);
-    Ok(plan(request, ground, authority.clone().into(), Some(index), content))
+    Ok(plan(request, ground, authority.clone().into(), u32::try_from(index).ok(), content))
 }
 
 /// The route a request takes: one for its host before one for any, then the longest path.
@@ -257,4 +304,4 @@ fn is_for_path(route: &Route, options: &Options<'_>) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -71,35 +71,32 @@ pub(crate) fn dropped(socket: BorrowedFd<'_>) -> io::Result<u32> {
 /// Errors: `WouldBlock` when nothing is there. Any error means that nothing was received.
 pub(crate) fn receive_many(
     socket: BorrowedFd<'_>,
+    headers: &mut Headers,
     arrivals: &mut [Arrival],
     bytes: &mut [u8],
     slot_size: usize,
 ) -> io::Result<usize> {
-    let mut iovecs = [const { MaybeUninit::<iovec>::uninit() }; BATCH];
-    let mut headers = [const { MaybeUninit::<mmsghdr>::uninit() }; BATCH];
+    let Headers { headers, iovecs } = headers;
     let mut count = 0;
-    // The headers are made anew for each call, so that nothing keeps a pointer into a batch that may
-    // have moved since. That is 5 KiB of stores next to some µs for each datagram.
     let slots = arrivals.iter_mut().zip(bytes.chunks_exact_mut(slot_size));
-    for ((header, iovec), (arrival, slot)) in headers.iter_mut().zip(&mut iovecs).zip(slots) {
-        header.write(mmsghdr { msg_hdr: arrival_header(arrival, slot, iovec), msg_len: 0 });
+    for ((header, iovec), (arrival, slot)) in headers.iter_mut().zip(iovecs.iter_mut()).zip(slots) {
+        *iovec = place(slot);
+        address(&mut header.msg_hdr, arrival, iovec);
         count += 1;
     }
-    // SAFETY: the first `count` headers are initialised, and each points to the iovec, name, control
-    // and slot of its own, exclusively borrowed by this function and as long as the header says.
+    // SAFETY: each of the first `count` headers points to the iovec, name, control and slot of its own,
+    // exclusively borrowed by this function and as long as the header says.
     let received = unsafe {
         libc::recvmmsg(
             socket.as_raw_fd(),
-            headers.as_mut_ptr().cast(),
+            headers.as_mut_ptr(),
             count,
             libc::MSG_DONTWAIT as _,
             ptr::null_mut(),
         )
     };
     let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
-    for (arrival, header) in arrivals.iter_mut().zip(&headers).take(received) {
-        // SAFETY: `received` is at most `count`, and that many were initialised above.
-        let header = unsafe { header.assume_init_ref() };
+    for (arrival, header) in arrivals.iter_mut().zip(headers.iter()).take(received) {
         note(arrival, &header.msg_hdr, header.msg_len as usize);
     }
     Ok(received)
@@ -113,8 +110,9 @@ pub(crate) fn receive_error(
     arrival: &mut Arrival,
     payload: &mut [u8],
 ) -> io::Result<()> {
-    let mut iovec = MaybeUninit::uninit();
-    let mut header = arrival_header(arrival, payload, &mut iovec);
+    let mut iovec = place(payload);
+    let mut header = empty_header();
+    address(&mut header, arrival, &mut iovec);
     // SAFETY: the header is initialised and points to an iovec, name, control and payload that are
     // exclusively borrowed by this function and as long as the header says.
     let received =
@@ -204,15 +202,36 @@ pub(crate) fn addresses_of(name: &CStr) -> Result<Vec<IpAddr>, (c_int, String)> 
     Ok(addresses)
 }
 
-fn arrival_header(arrival: &mut Arrival, payload: &mut [u8], iovec: &mut MaybeUninit<iovec>) -> msghdr {
-    let mut header = empty_header();
+/// Where bytes are written to.
+fn place(payload: &mut [u8]) -> iovec {
+    iovec { iov_base: payload.as_mut_ptr().cast(), iov_len: payload.len() }
+}
+
+/// Has what comes told in `arrival`, and its bytes written where `iovec` says.
+fn address(header: &mut msghdr, arrival: &mut Arrival, iovec: &mut iovec) {
     header.msg_name = arrival.name.as_mut_ptr().cast();
     header.msg_namelen = arrival.name.len() as libc::socklen_t;
-    header.msg_iov = iovec.write(iovec { iov_base: payload.as_mut_ptr().cast(), iov_len: payload.len() });
+    header.msg_iov = iovec;
     header.msg_iovlen = 1;
     header.msg_control = arrival.control.as_mut_ptr().cast();
     header.msg_controllen = arrival.control.len() as _;
-    header
+}
+
+/// Room for the headers of [`BATCH`] datagrams, used again and again. What they point to is said anew for
+/// each call: between calls the pointers mean nothing.
+pub(crate) struct Headers {
+    headers: Box<[mmsghdr]>,
+    iovecs: Box<[iovec]>,
+}
+
+impl Headers {
+    pub(crate) fn new() -> Self {
+        let iovec = iovec { iov_base: ptr::null_mut(), iov_len: 0 };
+        Self {
+            headers: (0..BATCH).map(|_| mmsghdr { msg_hdr: empty_header(), msg_len: 0 }).collect(),
+            iovecs: vec![iovec; BATCH].into(),
+        }
+    }
 }
 
 fn empty_header() -> msghdr {

@@ -178,7 +178,8 @@ impl UdpSocket {
             // socket's whole state and learns of the datagrams again.
             let result = self.socket.try_io(Interest::READABLE, |socket| {
                 let arrivals = batch.arrivals.get_mut(..batch.room).unwrap_or_default();
-                batch.length = syscalls::receive_many(socket.as_fd(), arrivals, &mut batch.bytes, SLOT_SIZE)?;
+                let (headers, bytes) = (&mut batch.headers, &mut batch.bytes);
+                batch.length = syscalls::receive_many(socket.as_fd(), headers, arrivals, bytes, SLOT_SIZE)?;
                 self.expected.set(if batch.is_full() {
                     BATCH
                 } else {

@@ -41,7 +41,7 @@ async fn a_datagram_without_a_way_there_comes_back_with_its_reason() {
     let address = Some(Ipv4Addr::LOCALHOST.into());
     let local = Local { socket: SocketRole::Listener(0).socket(), address };
     let peer = coapway_endpoint::Peer { local, remote };
-    sockets.push(Transmit { peer: &peer, datagram: b"\x40\x01\x00\x01" }, &mut unsent);
+    sockets.push(&Transmit { peer: &peer, datagram: b"\x40\x01\x00\x01" }, &mut unsent);
     sockets.flush(&mut unsent);
     let [unsent] = &unsent[..] else { panic!("one: {unsent:?}") };
     assert_eq!((unsent.local, unsent.remote, unsent.failure), (local, remote, Failure::Unreachable));

@@ -2,18 +2,20 @@
 //! a name in lower case, nothing percent-encoded, no dot segments. Any other is left to a parser of the
 //! whole syntax, with the same result.
 
-use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{Authority, Host, MAX_COMPONENT, Scheme, Uri, ends_in_number};
+use super::resource::Slashes;
+use super::{Authority, Host, MAX_COMPONENT, PathAndQuery, Scheme, Uri, ends_in_number};
 
 /// What a byte may be part of, unencoded.
 const NAME: u8 = 1;
 const PATH: u8 = 2;
 const QUERY: u8 = 4;
+/// What a path is not to be read past without a second look: the end of it, slashes.
+const SIGN: u8 = 8;
 
 static KINDS: [u8; 256] = {
-    let mut kinds = [0; 256];
+    let mut kinds = [SIGN; 256];
     let mut byte = 0;
     while byte < 128 {
         let character = byte as u8;
@@ -41,9 +43,11 @@ static KINDS: [u8; 256] = {
                     | b'/'
             );
         let is_query = is_path || character == b'?';
+        let is_sign = !is_path || character == b'/';
         kinds[byte] = if is_name { NAME } else { 0 }
             | if is_path { PATH } else { 0 }
-            | if is_query { QUERY } else { 0 };
+            | if is_query { QUERY } else { 0 }
+            | if is_sign { SIGN } else { 0 };
         byte += 1;
     }
     kinds
@@ -59,7 +63,14 @@ pub(super) fn parse(text: &[u8]) -> Option<Uri<'_>> {
     let (scheme, rest) = scheme(text)?;
     let (host, rest) = host(rest)?;
     let (port, rest) = port(rest, scheme)?;
-    let (path, rest) = path(rest)?;
+    let resource = PathAndQuery::plain(rest)?;
+    Some(Uri { scheme, authority: Authority { host, port }, resource })
+}
+
+/// What stands behind an authority.
+pub(super) fn path_and_query(text: &[u8]) -> Option<(&[u8], Option<&[u8]>, Slashes)> {
+    let mut slashes = Slashes::default();
+    let (path, rest) = path(text, &mut slashes)?;
     let query = match rest {
         [] => None,
         [b'?', query @ ..] if span(query, QUERY) == query.len() => Some(query),
@@ -67,11 +78,7 @@ pub(super) fn parse(text: &[u8]) -> Option<Uri<'_>> {
     };
     let is_short = path.len().max(query.map_or(0, <[u8]>::len)) <= MAX_COMPONENT;
     let is_absolute = matches!(path, [] | [b'/', ..]);
-    if !is_short || !is_absolute {
-        return None;
-    }
-    let authority = Authority { host, port };
-    Some(Uri { scheme, authority, path: Cow::Borrowed(path), query, is_plain: true })
+    (is_short && is_absolute).then_some((path, query, slashes))
 }
 
 fn scheme(text: &[u8]) -> Option<(Scheme, &[u8])> {
@@ -130,22 +137,26 @@ fn port(text: &[u8], scheme: Scheme) -> Option<(u16, &[u8])> {
 
 /// A path without a dot behind a slash, which is rare enough to be left to others where it makes no dot
 /// segment.
-fn path(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let mut before = 0;
+fn path<'a>(text: &'a [u8], slashes: &mut Slashes) -> Option<(&'a [u8], &'a [u8])> {
     for (place, &byte) in text.iter().enumerate() {
-        if KINDS[usize::from(byte)] & PATH == 0 {
+        if KINDS[usize::from(byte)] & SIGN == 0 {
+            continue;
+        }
+        if byte != b'/' {
             return text.split_at_checked(place);
         }
-        if before == b'/' && byte == b'.' {
+        if text.get(place + 1) == Some(&b'.') {
             return None;
         }
-        before = byte;
+        slashes.note(place);
     }
     Some((text, &[]))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use proptest::prelude::*;
 
     use super::*;

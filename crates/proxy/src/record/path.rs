@@ -39,6 +39,18 @@ impl Path {
         };
     }
 
+    /// Becomes this text, a path in normal form.
+    #[inline]
+    pub(crate) fn set_normal(&mut self, text: &[u8]) {
+        if self.bytes.len() < text.len() {
+            self.bytes.resize(text.len().max(MOST), 0);
+        }
+        self.length = text.len();
+        let mut line = Line::new(&mut self.bytes);
+        // There is room.
+        let _ = line.plain(text);
+    }
+
     /// Its text.
     #[inline(always)]
     pub fn as_bytes(&self) -> &[u8] {

@@ -1,6 +1,6 @@
 //! A client's request: what its options say to a proxy, and what the origin gets to see of it.
 
-use coapway_message::uri::Uri;
+use coapway_message::uri::PathAndQuery;
 use coapway_message::{Content, Method, OptionNumber, Options, OptionsWriter};
 
 use super::{URI_PATH_ABBREV, fault, is_dot_segment};
@@ -15,6 +15,8 @@ pub(crate) struct Request<'d> {
     pub(crate) method: Method,
     pub(crate) content: Content<'d>,
     pub(crate) proxy_uri: Option<&'d [u8]>,
+    /// The path in it, where it is in normal form.
+    pub(crate) path: Option<&'d [u8]>,
     pub(crate) proxy_scheme: Option<&'d [u8]>,
     pub(crate) uri_host: Option<&'d [u8]>,
     pub(crate) uri_port: Option<&'d [u8]>,
@@ -31,6 +33,8 @@ pub(crate) struct Request<'d> {
     hop_limit: Option<u8>,
     /// Whether an option is for us, so that the origin sees another list.
     changes: bool,
+    /// Whether one is not, so that the origin sees it, changed or not.
+    passes: bool,
 }
 
 impl<'d> Request<'d> {
@@ -40,6 +44,7 @@ impl<'d> Request<'d> {
             method,
             content: *content,
             proxy_uri: None,
+            path: None,
             proxy_scheme: None,
             uri_host: None,
             uri_port: None,
@@ -52,6 +57,7 @@ impl<'d> Request<'d> {
             elective_fault: None,
             hop_limit: None,
             changes: false,
+            passes: false,
         }
     }
 
@@ -76,6 +82,7 @@ impl<'d> Request<'d> {
     }
 
     fn note_safe(&mut self, number: OptionNumber, value: &[u8], surplus: bool) -> Result<(), Refusal> {
+        self.passes = true;
         match number {
             OptionNumber::HOP_LIMIT if !surplus => {
                 self.hop_limit = Some(hop_limit(value)?);
@@ -97,7 +104,7 @@ impl<'d> Request<'d> {
         }
         match number {
             OptionNumber::URI_PATH if is_dot_segment(value) => return Err(Refusal::DOT_SEGMENT),
-            OptionNumber::URI_PATH | OptionNumber::URI_QUERY => {}
+            OptionNumber::URI_PATH | OptionNumber::URI_QUERY => self.passes = true,
             OptionNumber::URI_HOST => {
                 self.uri_host = Some(value);
                 self.changes = true;
@@ -113,10 +120,11 @@ impl<'d> Request<'d> {
             }
             OptionNumber::BLOCK2 => {
                 Block::parse(value).ok_or(Refusal::BLOCK_SIZE)?;
-                self.has_block2 = true;
+                (self.has_block2, self.passes) = (true, true);
             }
             OptionNumber::BLOCK1 if self.method.has_payload() => {
                 self.block1 = Some(Block::parse(value).ok_or(Refusal::BLOCK_SIZE)?);
+                self.passes = true;
             }
             OptionNumber::NO_RESPONSE => {
                 self.no_response = NoResponse::read(value);
@@ -195,16 +203,26 @@ impl<'d> Request<'d> {
         if is_all && !self.changes && host.is_none() && inserted.is_none() {
             return Ok(Content { code, options, payload });
         }
-        let (uri, mut skip) = match resource {
+        let (uri, skip) = match resource {
             Resource::Named(uri) => (Some(uri), 0),
             Resource::Asked { skip } => (None, skip),
         };
-        let mut hop_limit = self.hop_limit;
         let mut added = Added { host, path: uri, query: uri, hop_limit: inserted };
         scratch.clear();
         let mut writer = OptionsWriter::new(scratch);
-        for (number, value) in options {
-            added.write_below(number, &mut writer);
+        if self.passes {
+            self.copy(skip, &mut added, &mut writer);
+        }
+        added.write_below(OptionNumber(u16::MAX), &mut writer);
+        Ok(Content { code, options: writer.finish(), payload })
+    }
+
+    /// Copies the options that pass, but for the first `skip` segments, with those that are added.
+    fn copy(&self, mut skip: usize, added: &mut Added<'_>, writer: &mut OptionsWriter<'_>) {
+        let is_named = added.path.is_some();
+        let mut hop_limit = self.hop_limit;
+        for (number, value) in self.content.options {
+            added.write_below(number, writer);
             match number {
                 OptionNumber::URI_HOST
                 | OptionNumber::URI_PORT
@@ -212,7 +230,7 @@ impl<'d> Request<'d> {
                 | OptionNumber::PROXY_SCHEME
                 | OptionNumber::OBSERVE
                 | OptionNumber::NO_RESPONSE => {}
-                OptionNumber::URI_PATH | OptionNumber::URI_QUERY if uri.is_some() => {}
+                OptionNumber::URI_PATH | OptionNumber::URI_QUERY if is_named => {}
                 OptionNumber::URI_PATH if skip > 0 => skip -= 1,
                 OptionNumber::HOP_LIMIT => match hop_limit.take() {
                     Some(limit) => writer.push(number, &[limit.saturating_sub(1)]),
@@ -221,8 +239,6 @@ impl<'d> Request<'d> {
                 _ => writer.push(number, value),
             }
         }
-        added.write_below(OptionNumber(u16::MAX), &mut writer);
-        Ok(Content { code, options: writer.finish(), payload })
     }
 }
 
@@ -230,7 +246,7 @@ impl<'d> Request<'d> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Resource<'u> {
     /// From the Proxy-Uri, which wins over Uri-* options (RFC 7252 §5.10.2).
-    Named(&'u Uri<'u>),
+    Named(&'u PathAndQuery<'u>),
     /// From the request's own options, without the first `skip` segments.
     Asked { skip: usize },
 }
@@ -251,8 +267,8 @@ impl Resource<'_> {
 /// The options that come from elsewhere than the client's list and are not written yet.
 struct Added<'u> {
     host: Option<&'u str>,
-    path: Option<&'u Uri<'u>>,
-    query: Option<&'u Uri<'u>>,
+    path: Option<&'u PathAndQuery<'u>>,
+    query: Option<&'u PathAndQuery<'u>>,
     hop_limit: Option<u8>,
 }
 
@@ -266,12 +282,12 @@ impl Added<'_> {
         if number > OptionNumber::URI_PATH
             && let Some(uri) = self.path.take()
         {
-            uri.for_each_segment(|segment| writer.push(OptionNumber::URI_PATH, segment));
+            uri.write_path(writer);
         }
         if number > OptionNumber::URI_QUERY
             && let Some(uri) = self.query.take()
         {
-            uri.query_items().for_each(|item| writer.push(OptionNumber::URI_QUERY, &item));
+            uri.write_query(writer);
         }
         if number > OptionNumber::HOP_LIMIT
             && let Some(limit) = self.hop_limit.take()

@@ -3,7 +3,8 @@ use coapway_message::OwnedContent;
 use super::*;
 use crate::answer::Fault;
 use crate::parameters::{Forward, Upstream, UpstreamId};
-use crate::route::{Decision, decide};
+use crate::route::Decision;
+use crate::route::tests::decide;
 
 type List<'a> = &'a [(u16, &'a [u8])];
 

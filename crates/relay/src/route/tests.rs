@@ -22,16 +22,30 @@ fn owned(list: List<'_>) -> Vec<(u16, Vec<u8>)> {
     list.iter().map(|(number, value)| (*number, value.to_vec())).collect()
 }
 
+/// What is decided, the second time by what is kept of the first.
+pub(crate) fn decide<'s>(
+    parameters: &Parameters,
+    client: IpAddr,
+    content: &Content<'s>,
+    scratch: &'s mut Vec<u8>,
+) -> Result<Decision<'s>, Refusal> {
+    let (mut targets, mut first) = (Targets::default(), Vec::new());
+    let decision = super::decide(parameters, &mut targets, client, content, &mut first);
+    let again = super::decide(parameters, &mut targets, client, content, scratch);
+    assert_eq!(decision, again);
+    again
+}
+
 /// A plan without what it borrows.
 #[derive(Debug, PartialEq, Eq)]
 struct Sent {
     upstream: u32,
     destination: String,
-    route: Option<usize>,
+    route: Option<u32>,
     options: Vec<(u16, Vec<u8>)>,
 }
 
-fn sent(upstream: u32, destination: &str, route: Option<usize>, options: List<'_>) -> Result<Sent, Refusal> {
+fn sent(upstream: u32, destination: &str, route: Option<u32>, options: List<'_>) -> Result<Sent, Refusal> {
     Ok(Sent { upstream, destination: destination.to_owned(), route, options: owned(options) })
 }
 

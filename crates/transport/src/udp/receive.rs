@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::control;
 use crate::envelope::{Arrival, BATCH};
+use crate::syscalls::Headers;
 
 /// The longest datagram that is received whole, in bytes.
 ///
@@ -20,17 +21,19 @@ pub const SLOT_SIZE: usize = 2048;
 pub struct ReceiveBatch {
     pub(super) arrivals: Box<[Arrival]>,
     pub(super) bytes: Box<[u8]>,
+    pub(super) headers: Headers,
     pub(super) length: usize,
     /// How many the last receive had room for.
     pub(super) room: usize,
 }
 
 impl ReceiveBatch {
-    /// Makes an empty batch; it allocates 128 KiB of slots and nothing later.
+    /// Makes an empty batch; it allocates 128 KiB of slots, what tells of them, and nothing later.
     pub fn new() -> Self {
         Self {
             arrivals: (0..BATCH).map(|_| Arrival::EMPTY).collect(),
             bytes: vec![0; BATCH * SLOT_SIZE].into_boxed_slice(),
+            headers: Headers::new(),
             length: 0,
             room: BATCH,
         }
@@ -52,7 +55,7 @@ impl ReceiveBatch {
     }
 
     pub(super) fn truncated(&self) -> usize {
-        self.arrivals.iter().take(self.length).filter(|arrival| arrival.truncated()).count()
+        self.arrivals.iter().take(self.length).map(|arrival| usize::from(arrival.truncated())).sum()
     }
 
     /// The datagrams of the last receive, in their order of arrival.

@@ -10,8 +10,6 @@ const LONGEST_DATAGRAM: usize = 1280 - 40 - 8;
 const MOST: usize = 64;
 /// The most bytes in a run: what fits into one IP packet, less all headers.
 const LARGEST: usize = 65_535 - 60 - 8;
-/// Peers that are told apart in a batch; datagrams to further ones are runs only as neighbours.
-const PEERS: usize = 8;
 
 /// How many datagrams, from the first of `order`, make a run.
 pub(super) fn length(outgoing: &[Outgoing], order: &[u32]) -> usize {
@@ -24,7 +22,7 @@ pub(super) fn length(outgoing: &[Outgoing], order: &[u32]) -> usize {
     for next in datagrams.take(MOST - 1) {
         bytes += next.length;
         let fits = 0 < next.length && next.length <= first.length && bytes <= LARGEST;
-        if !fits || !is_alike(next, first) {
+        if !fits || next.way != first.way {
             break;
         }
         count += 1;
@@ -36,26 +34,19 @@ pub(super) fn length(outgoing: &[Outgoing], order: &[u32]) -> usize {
     count
 }
 
-/// Sorts datagrams that have no order by peer and length, the longest first; others stay where they are.
+/// Sorts datagrams that have no order by way and length, the longest first; others stay where they are.
 pub(super) fn sort(outgoing: &[Outgoing], order: &mut [u32], keys: &mut Vec<u64>) {
     let mut section = 0_u64;
-    let mut peers: [Option<&Outgoing>; PEERS] = [None; PEERS];
-    let mut current = 0;
     keys.clear();
     for (position, &place) in (0_u64..).zip(&*order) {
         let Some(datagram) = outgoing.get(place as usize) else { return };
         if !datagram.unordered {
             section += 2;
         }
-        if !peers[current].is_some_and(|peer| is_alike(peer, datagram)) {
-            let known = peers.iter().position(|peer| peer.is_none_or(|peer| is_alike(peer, datagram)));
-            current = known.unwrap_or((current + 1) % PEERS);
-            peers[current] = Some(datagram);
-        }
         let shortness = u64::from(u16::MAX - u16::try_from(datagram.length).unwrap_or(u16::MAX));
         // One that has its order is a section by itself.
         let section = if datagram.unordered { section } else { section - 1 };
-        keys.push(section << 48 | (current as u64) << 40 | shortness << 16 | position);
+        keys.push(section << 48 | u64::from(datagram.way & 0xFFFF) << 32 | shortness << 16 | position);
     }
     if keys.is_sorted() {
         return;
@@ -67,11 +58,6 @@ pub(super) fn sort(outgoing: &[Outgoing], order: &mut [u32], keys: &mut Vec<u64>
     for (place, key) in order.iter_mut().zip(&*keys) {
         *place = *key as u32;
     }
-}
-
-/// Whether two datagrams have the same way.
-fn is_alike(one: &Outgoing, other: &Outgoing) -> bool {
-    one.to == other.to && one.from == other.from
 }
 
 #[cfg(test)]

@@ -5,12 +5,15 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::Range;
 
 use super::icmp::QUOTE_SIZE;
-use super::outgoing::Outgoing;
+use super::outgoing::{Outgoing, Way};
 use super::receive::SLOT_SIZE;
 use super::runs;
 use crate::control::{self, TOLD_SIZE};
 use crate::envelope::{BATCH, Envelope};
 use crate::sockaddr::{self, Family, NAME_SIZE};
+
+/// A datagram without an order is compared with so many ways to find others that go the same.
+const LOOKED_AT: usize = 8;
 
 /// Datagrams that wait to be sent, one after the other in one arena.
 ///
@@ -21,13 +24,14 @@ use crate::sockaddr::{self, Family, NAME_SIZE};
 #[derive(Debug)]
 pub struct SendBatch {
     bytes: Vec<u8>,
+    ways: Vec<Way>,
     outgoing: Vec<Outgoing>,
     /// Places in `outgoing` in the order in which they leave.
     order: Vec<u32>,
     /// Those before it are dealt with: sent, or reported as failed. A place in `order`.
     next: usize,
-    /// Whether some may leave in any order.
-    has_unordered: bool,
+    /// Whether some that have no order may have a better one than they were pushed in.
+    is_mixed: bool,
     /// How often the datagram at `next` has been held up by a full device.
     pub(super) held_up: u32,
     /// Whether the kernel is given no runs, because it refused one.
@@ -38,6 +42,8 @@ pub struct SendBatch {
     /// Room to sort in.
     keys: Vec<u64>,
     limit: usize,
+    /// The same in bytes.
+    byte_limit: usize,
 }
 
 impl SendBatch {
@@ -46,16 +52,18 @@ impl SendBatch {
         let limit = datagrams.max(1);
         Self {
             bytes: Vec::with_capacity(limit.saturating_mul(SLOT_SIZE)),
+            ways: Vec::with_capacity(limit),
             outgoing: Vec::with_capacity(limit),
             order: Vec::with_capacity(limit),
             next: 0,
-            has_unordered: false,
+            is_mixed: false,
             held_up: 0,
             one_by_one: false,
             envelopes: Vec::with_capacity(limit.min(BATCH)),
             pieces: Vec::with_capacity(limit.min(BATCH)),
             keys: Vec::with_capacity(limit.min(BATCH)),
             limit,
+            byte_limit: limit.saturating_mul(SLOT_SIZE),
         }
     }
 
@@ -66,26 +74,47 @@ impl SendBatch {
     /// address it asked. Other sockets have one address and leave `from` aside, as all do when it is
     /// a group, which nothing can be sent from.
     /// Shape:  a full batch takes it all the same and grows; ask [`is_full`](Self::is_full) before.
+    #[inline]
     pub fn push(&mut self, to: SocketAddr, from: Option<IpAddr>, datagram: &[u8]) {
-        self.add(to, from, datagram, false);
+        let way = self.way(Way { to, from }, 1);
+        self.add(way, datagram, false);
     }
 
     /// The same for a datagram that may leave before or after others that were pushed so, as long as none
     /// lies between them that was not: they are sorted by length to make longer runs.
+    #[inline]
     pub fn push_unordered(&mut self, to: SocketAddr, from: Option<IpAddr>, datagram: &[u8]) {
-        self.has_unordered = true;
-        self.add(to, from, datagram, true);
+        let way = self.way(Way { to, from }, LOOKED_AT);
+        if let Some(before) = self.outgoing.last() {
+            self.is_mixed |= before.way != way || before.length < datagram.len();
+        }
+        self.add(way, datagram, true);
     }
 
-    fn add(&mut self, to: SocketAddr, from: Option<IpAddr>, datagram: &[u8], unordered: bool) {
+    #[inline]
+    fn add(&mut self, way: u32, datagram: &[u8], unordered: bool) {
         self.order.push(self.outgoing.len() as u32);
-        self.outgoing.push(Outgoing { to, from, start: self.bytes.len(), length: datagram.len(), unordered });
+        self.outgoing.push(Outgoing { start: self.bytes.len(), length: datagram.len(), way, unordered });
         self.bytes.extend_from_slice(datagram);
+    }
+
+    /// The number of a way: that of one of so many newest ways, or a new one.
+    #[inline]
+    fn way(&mut self, way: Way, looked_at: usize) -> u32 {
+        let (mut number, least) = (self.ways.len(), self.ways.len().saturating_sub(looked_at));
+        while number > least {
+            number -= 1;
+            if self.ways.get(number).is_some_and(|known| known.is(&way)) {
+                return number as u32;
+            }
+        }
+        self.ways.push(way);
+        self.ways.len() as u32 - 1
     }
 
     /// Whether it is time to send before more is pushed.
     pub fn is_full(&self) -> bool {
-        self.outgoing.len() >= self.limit || self.bytes.len() >= self.limit.saturating_mul(SLOT_SIZE)
+        self.outgoing.len() >= self.limit || self.bytes.len() >= self.byte_limit
     }
 
     /// How many datagrams still wait to be sent.
@@ -101,10 +130,11 @@ impl SendBatch {
     /// Forgets all datagrams, unsent ones too, and keeps the room.
     pub fn clear(&mut self) {
         self.bytes.clear();
+        self.ways.clear();
         self.outgoing.clear();
         self.order.clear();
         self.next = 0;
-        self.has_unordered = false;
+        self.is_mixed = false;
         self.held_up = 0;
         self.one_by_one = false;
     }
@@ -120,7 +150,7 @@ impl SendBatch {
         let runs = runs && !self.one_by_one;
         let end = self.order.len().min(self.next + BATCH);
         let order = self.order.get_mut(self.next..end).unwrap_or_default();
-        if runs && self.has_unordered {
+        if runs && self.is_mixed {
             runs::sort(&self.outgoing, order, &mut self.keys);
         }
         self.envelopes.clear();
@@ -130,16 +160,24 @@ impl SendBatch {
             let datagrams = if runs { runs::length(&self.outgoing, order) } else { 1 };
             let (run, rest) = order.split_at(datagrams);
             let before = self.pieces.len();
+            self.pieces.push(first.start..first.start + first.length);
             for Outgoing { start, length, .. } in
-                run.iter().filter_map(|&place| self.outgoing.get(place as usize))
+                run.iter().skip(1).filter_map(|&place| self.outgoing.get(place as usize))
             {
-                match self.pieces.get_mut(before..).and_then(<[_]>::last_mut) {
+                match self.pieces.last_mut() {
                     Some(piece) if piece.end == *start => piece.end += length,
                     _ => self.pieces.push(*start..start + length),
                 }
             }
             let pieces = self.pieces.len() - before;
-            self.envelopes.push(first.envelope(family, wildcard, datagrams, pieces));
+            let Some(way) = self.ways.get(first.way as usize) else { break };
+            let mut envelope = way.envelope(family, wildcard, datagrams, pieces);
+            if datagrams > 1 {
+                let used = envelope.control_length;
+                envelope.control_length =
+                    control::encode_segment_size(first.length as u16, used, &mut envelope.control);
+            }
+            self.envelopes.push(envelope);
             order = rest;
         }
         (&self.envelopes, &self.pieces, &self.bytes)
@@ -164,7 +202,8 @@ impl SendBatch {
     /// Takes note that the next datagram cannot be sent.
     pub(super) fn fail(&mut self, error: io::Error) -> Option<SendFailure> {
         let index = *self.order.get(self.next)? as usize;
-        let &Outgoing { to, from, start, length, .. } = self.outgoing.get(index)?;
+        let &Outgoing { start, length, way, .. } = self.outgoing.get(index)?;
+        let &Way { to, from } = self.ways.get(way as usize)?;
         let quote = self.bytes.get(start..start + length.min(QUOTE_SIZE)).unwrap_or_default().into();
         self.next += 1;
         self.held_up = 0;
@@ -172,8 +211,8 @@ impl SendBatch {
     }
 }
 
-impl Outgoing {
-    /// For this datagram, or for the run that it begins.
+impl Way {
+    /// For a datagram, or for a run of them.
     fn envelope(&self, family: Family, wildcard: bool, datagrams: usize, pieces: usize) -> Envelope {
         let mut envelope = Envelope {
             name: [0; NAME_SIZE],
@@ -190,11 +229,6 @@ impl Outgoing {
                 SocketAddr::V4(_) => 0,
             };
             envelope.control_length = control::encode_source(from, scope, family, &mut envelope.control);
-        }
-        if datagrams > 1 {
-            let used = envelope.control_length;
-            envelope.control_length =
-                control::encode_segment_size(self.length as u16, used, &mut envelope.control);
         }
         envelope
     }

@@ -1,0 +1,115 @@
+//! What a URI says behind its authority.
+
+use std::borrow::Cow;
+
+use fluent_uri::pct_enc::EStr;
+use fluent_uri::pct_enc::encoder::Query;
+
+use super::plain;
+use crate::{OptionNumber, OptionsWriter};
+
+/// The path and the query of a URI, without dot segments.
+#[derive(Clone, Debug)]
+pub struct PathAndQuery<'a> {
+    path: Cow<'a, [u8]>,
+    query: Option<&'a [u8]>,
+    /// Whether nothing in them is percent-encoded.
+    is_plain: bool,
+    /// Where the slashes of the path are, if that is known.
+    slashes: Slashes,
+}
+
+impl<'a> PathAndQuery<'a> {
+    /// Reads what stands behind an authority; `None` also where something is percent-encoded, or may be a
+    /// dot segment.
+    pub fn plain(text: &'a [u8]) -> Option<Self> {
+        let (path, query, slashes) = plain::path_and_query(text)?;
+        Some(Self { path: Cow::Borrowed(path), query, is_plain: true, slashes })
+    }
+
+    /// Of a URI that was checked.
+    pub(super) fn checked(path: Cow<'a, [u8]>, query: Option<&'a [u8]>) -> Self {
+        let is_plain = !path.contains(&b'%') && !query.is_some_and(|query| query.contains(&b'%'));
+        Self { path, query, is_plain, slashes: Slashes::default() }
+    }
+
+    /// Its path as text, where it is in normal form: that of RFC 7252 §6.5.
+    pub const fn normal_path(&self) -> Option<&'a [u8]> {
+        match self.path {
+            Cow::Borrowed([]) => Some(b"/"),
+            Cow::Borrowed(path) if self.is_plain => Some(path),
+            Cow::Borrowed(_) | Cow::Owned(_) => None,
+        }
+    }
+
+    /// The values of its Uri-Path options.
+    ///
+    /// Source: RFC 7252 §6.4 step 8 with erratum 4895: an empty one for the slash behind a path,
+    /// none for a path that is only a slash.
+    pub fn path_segments(&self) -> impl Iterator<Item = Cow<'_, [u8]>> {
+        let segments = self.path.strip_prefix(b"/").filter(|rest| !rest.is_empty());
+        let segments = segments.into_iter().flat_map(|rest| rest.split(|&byte| byte == b'/'));
+        let is_plain = self.is_plain;
+        segments.map(move |segment| decoded(segment, is_plain))
+    }
+
+    /// The values of its Uri-Query options; a `?` alone makes an empty one.
+    ///
+    /// Source: RFC 7252 §6.4 step 9.
+    pub fn query_items(&self) -> impl Iterator<Item = Cow<'a, [u8]>> + use<'a> {
+        let items = self.query.into_iter().flat_map(|query| query.split(|&byte| byte == b'&'));
+        let is_plain = self.is_plain;
+        items.map(move |item| decoded(item, is_plain))
+    }
+
+    /// Appends its Uri-Path options.
+    pub fn write_path(&self, options: &mut OptionsWriter<'_>) {
+        match self.slashes.known() {
+            Some(slashes @ [_, ..]) if self.path.len() > 1 => {
+                options.push_parts(OptionNumber::URI_PATH, &self.path, slashes);
+            }
+            _ => self.path_segments().for_each(|segment| options.push(OptionNumber::URI_PATH, &segment)),
+        }
+    }
+
+    /// Appends its Uri-Query options.
+    pub fn write_query(&self, options: &mut OptionsWriter<'_>) {
+        if self.query.is_some() {
+            self.query_items().for_each(|item| options.push(OptionNumber::URI_QUERY, &item));
+        }
+    }
+}
+
+/// Places of slashes, up to so many.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Slashes {
+    places: [u8; 8],
+    count: usize,
+}
+
+impl Slashes {
+    /// Notes the next one.
+    #[inline]
+    pub(super) fn note(&mut self, place: usize) {
+        if let Some(free) = self.places.get_mut(self.count) {
+            // The whole path is shorter than 256 bytes, or not read at all.
+            *free = place as u8;
+        }
+        self.count += 1;
+    }
+
+    /// All of them; `None` also where there are too many.
+    #[inline]
+    fn known(&self) -> Option<&[u8]> {
+        self.places.get(..self.count)
+    }
+}
+
+/// A component without its percent-encoding, whose form was checked.
+fn decoded(component: &[u8], is_plain: bool) -> Cow<'_, [u8]> {
+    if is_plain {
+        return Cow::Borrowed(component);
+    }
+    let component = std::str::from_utf8(component).unwrap_or_default();
+    EStr::<Query>::new(component).map_or_else(Default::default, |component| component.decode().to_bytes())
+}
