@@ -38,7 +38,7 @@ pub(crate) struct Service<'s> {
 enum Call {
     Order(Order),
     /// Settings were read, and whether they are to be read again.
-    Read(Outcome, bool),
+    Read(Box<Outcome>, bool),
 }
 
 /// Other settings, with all that can fail behind it.
@@ -59,7 +59,9 @@ impl Service<'_> {
             let reading = &mut self.reading;
             let call = self.worker.run(|cx| match signals.poll(cx) {
                 Poll::Ready(order) => Poll::Ready(Call::Order(order)),
-                Poll::Pending => reading.poll(cx).map(|(outcome, again)| Call::Read(outcome, again)),
+                Poll::Pending => {
+                    reading.poll(cx).map(|(outcome, again)| Call::Read(Box::new(outcome), again))
+                }
             });
             let Some(call) = call.await else { break };
             match call {
@@ -71,7 +73,7 @@ impl Service<'_> {
                     self.reading.begin(self.settings);
                 }
                 Call::Read(outcome, again) => {
-                    self.reload(outcome);
+                    self.reload(*outcome);
                     if again {
                         notify::reloading();
                         self.reading.begin(self.settings);

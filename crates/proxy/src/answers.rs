@@ -11,6 +11,22 @@ use crate::proxy::Proxy;
 use crate::transfers::Transfer;
 use crate::upstreams::Response;
 
+/// How a fetch ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) cause: Cause,
+    /// What is known of its execution, if that is to be said.
+    pub(crate) evidence: Option<Evidence>,
+    /// Whether its answer is also that of equal requests to come.
+    pub(crate) is_kept: bool,
+}
+
+impl Outcome {
+    const fn of(cause: Cause) -> Self {
+        Self { cause, evidence: None, is_kept: true }
+    }
+}
+
 impl Proxy {
     pub(crate) fn handle_upstream(&mut self, peer: Peer, bytes: &[u8], truncated: bool, now: Instant) {
         let Some(response) = self.upstreams.handle_datagram(&peer, bytes, now) else { return };
@@ -65,7 +81,7 @@ impl Proxy {
         {
             self.upstreams.end_transfer(origin, &transfer);
         }
-        self.settle_fetch(id, fetch, content, Cause::Origin, None, true, now);
+        self.settle_fetch(id, fetch, content, Outcome::of(Cause::Origin), now);
     }
 
     /// An exchange ended without a response. Refused at its first copy, a name's next address may
@@ -179,7 +195,9 @@ impl Proxy {
         let mut answer = std::mem::take(&mut self.answer);
         let content = self.relay.answer(Answer::for_failure(failure, known), &mut answer);
         let may_try_again = known != Evidence::OutcomeUnknown;
-        self.settle_fetch(id, fetch, &content, Cause::Failed(failure), Some(known), !may_try_again, now);
+        let outcome =
+            Outcome { cause: Cause::Failed(failure), evidence: Some(known), is_kept: !may_try_again };
+        self.settle_fetch(id, fetch, &content, outcome, now);
         self.answer = answer;
     }
 
@@ -199,7 +217,8 @@ impl Proxy {
     pub(crate) fn refuse_fetch(&mut self, id: FetchId, fetch: &Fetch, refusal: Refusal, now: Instant) {
         let mut answer = std::mem::take(&mut self.answer);
         let content = self.relay.answer(refusal, &mut answer);
-        self.settle_fetch(id, fetch, &content, Cause::Refused, None, false, now);
+        let outcome = Outcome { is_kept: false, ..Outcome::of(Cause::Refused) };
+        self.settle_fetch(id, fetch, &content, outcome, now);
         self.answer = answer;
     }
 
@@ -209,9 +228,7 @@ impl Proxy {
         FetchId(request): FetchId,
         fetch: &Fetch,
         content: &Content<'_>,
-        cause: Cause,
-        evidence: Option<Evidence>,
-        is_kept: bool,
+        Outcome { cause, evidence, is_kept }: Outcome,
         now: Instant,
     ) {
         let id = FetchId(request);

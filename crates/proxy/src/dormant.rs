@@ -23,6 +23,7 @@ use coapway_relay::{Answer, FetchId, Text, UpstreamId};
 use coapway_time::Instant;
 
 use crate::alert::Alert;
+use crate::answers::Outcome;
 use crate::cause::Cause;
 use crate::origin::Origin;
 use crate::proxy::Proxy;
@@ -168,7 +169,8 @@ impl Proxy {
         };
         let mut scratch = std::mem::take(&mut self.answer);
         let content = self.relay.answer(answer, &mut scratch);
-        self.settle_fetch(id, &fetch, &content, Cause::Dormant, Some(known), false, now);
+        let outcome = Outcome { cause: Cause::Dormant, evidence: Some(known), is_kept: false };
+        self.settle_fetch(id, &fetch, &content, outcome, now);
         self.answer = scratch;
         true
     }

@@ -285,8 +285,8 @@ impl Proxy {
         let Some(known) = self.relay.fetch(fetch) else { return };
         let order = Order::of(known);
         let token = known.token().filter(|_| !order.is_reissue);
-        let started = match self.upstreams.start(fetch, known.upstream, address, &order, token, content, now)
-        {
+        let to = (address, known.upstream);
+        let started = match self.upstreams.start(fetch, to, &order, token, content, now) {
             Ok(started) => started,
             // The exchange before is still listened to.
             Err(_) if order.is_reissue => {

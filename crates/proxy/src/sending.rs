@@ -40,8 +40,7 @@ impl Upstreams {
     pub(crate) fn start(
         &mut self,
         fetch: FetchId,
-        upstream: UpstreamId,
-        address: SocketAddr,
+        (address, upstream): (SocketAddr, UpstreamId),
         order: &Order,
         token: Option<&Token>,
         content: &Content<'_>,

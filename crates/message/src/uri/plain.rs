@@ -67,18 +67,21 @@ pub(super) fn parse(text: &[u8]) -> Option<Uri<'_>> {
     Some(Uri { scheme, authority: Authority { host, port }, resource })
 }
 
-/// What stands behind an authority.
-pub(super) fn path_and_query(text: &[u8]) -> Option<(&[u8], Option<&[u8]>, Slashes)> {
-    let mut slashes = Slashes::default();
-    let (path, rest) = path(text, &mut slashes)?;
-    let query = match rest {
-        [] => None,
-        [b'?', query @ ..] if span(query, QUERY) == query.len() => Some(query),
-        _ => return None,
-    };
-    let is_short = path.len().max(query.map_or(0, <[u8]>::len)) <= MAX_COMPONENT;
-    let is_absolute = matches!(path, [] | [b'/', ..]);
-    (is_short && is_absolute).then_some((path, query, slashes))
+impl<'a> PathAndQuery<'a> {
+    /// Reads what stands behind an authority; `None` also where something is percent-encoded, or may be a
+    /// dot segment.
+    pub fn plain(text: &'a [u8]) -> Option<Self> {
+        let mut slashes = Slashes::default();
+        let (path, rest) = path(text, &mut slashes)?;
+        let query = match rest {
+            [] => None,
+            [b'?', query @ ..] if span(query, QUERY) == query.len() => Some(query),
+            _ => return None,
+        };
+        let is_short = path.len().max(query.map_or(0, <[u8]>::len)) <= MAX_COMPONENT;
+        let is_absolute = matches!(path, [] | [b'/', ..]);
+        (is_short && is_absolute).then(|| Self::known(path, query, slashes))
+    }
 }
 
 fn scheme(text: &[u8]) -> Option<(Scheme, &[u8])> {

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use fluent_uri::pct_enc::EStr;
 use fluent_uri::pct_enc::encoder::Query;
 
-use super::plain;
 use crate::{OptionNumber, OptionsWriter};
 
 /// The path and the query of a URI, without dot segments.
@@ -20,11 +19,9 @@ pub struct PathAndQuery<'a> {
 }
 
 impl<'a> PathAndQuery<'a> {
-    /// Reads what stands behind an authority; `None` also where something is percent-encoded, or may be a
-    /// dot segment.
-    pub fn plain(text: &'a [u8]) -> Option<Self> {
-        let (path, query, slashes) = plain::path_and_query(text)?;
-        Some(Self { path: Cow::Borrowed(path), query, is_plain: true, slashes })
+    /// Of one without percent-encoding, whose slashes are known.
+    pub(super) const fn known(path: &'a [u8], query: Option<&'a [u8]>, slashes: Slashes) -> Self {
+        Self { path: Cow::Borrowed(path), query, is_plain: true, slashes }
     }
 
     /// Of a URI that was checked.
