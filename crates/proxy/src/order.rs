@@ -49,6 +49,11 @@ impl Order {
         }
     }
 
+    /// What the client is called where it holds a place.
+    pub(crate) const fn holder(&self) -> u32 {
+        self.client as u32
+    }
+
     /// From receipt to deadline.
     pub(crate) const fn patience(&self) -> Duration {
         self.deadline.since(self.received)

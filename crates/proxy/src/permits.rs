@@ -21,28 +21,28 @@ pub(crate) enum Hindrance {
 
 /// The places in a window that are taken, and by whom, as far as that matters.
 ///
-/// State: how many, and the sum of the numbers of their clients. Those are keyed hashes: the sum is so many
-///        times the number of one client only if that one holds all of them.
+/// State: how many, and the sum of the numbers of their clients, cut to 32 bits. Those are keyed hashes: the sum
+///        is so many times the number of one client only if that one holds all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Places {
     taken: u32,
-    sum: u64,
+    sum: u32,
 }
 
 impl Places {
     /// A client takes one.
-    pub(crate) const fn take(&mut self, client: u64) {
+    pub(crate) const fn take(&mut self, client: u32) {
         (self.taken, self.sum) = (self.taken + 1, self.sum.wrapping_add(client));
     }
 
     /// It gives one back.
-    pub(crate) const fn give(&mut self, client: u64) {
+    pub(crate) const fn give(&mut self, client: u32) {
         (self.taken, self.sum) = (self.taken.saturating_sub(1), self.sum.wrapping_sub(client));
     }
 
     /// Whether this client holds so many at least, and others none.
-    const fn are_all_of(self, client: u64, least: u32) -> bool {
-        self.taken >= least && self.sum == client.wrapping_mul(self.taken as u64)
+    const fn are_all_of(self, client: u32, least: u32) -> bool {
+        self.taken >= least && self.sum == client.wrapping_mul(self.taken)
     }
 }
 
@@ -72,7 +72,7 @@ impl Permits {
     ) -> Option<Hindrance> {
         let most = window.saturating_sub(1).max(1);
         // Others then hold none: there is but one place left.
-        if self.places.are_all_of(order.client, most) {
+        if self.places.are_all_of(order.holder(), most) {
             return Some(Hindrance::Places);
         }
         if !order.confirmable {
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn it_is_known_whether_all_places_are_of_one_client() {
         let hasher = RandomState::with_seeds(1, 2, 3, 4);
-        let clients: Vec<u64> = (0..4).map(|number| hasher.hash_one(number)).collect();
+        let clients: Vec<u32> = (0..4).map(|number| hasher.hash_one(number) as u32).collect();
         let mut random = fastrand::Rng::with_seed(1);
         let (mut places, mut held) = (Places::default(), Vec::new());
         for _ in 0..10_000 {

@@ -213,7 +213,7 @@ impl Upstreams {
         };
         origin.silence.sent(now);
         origin.window.start();
-        origin.permits.places.take(order.client);
+        origin.permits.places.take(order.holder());
         origin.exchanges += 1;
         origin.idle_from = now + ORIGIN_LIFETIME;
         if order.is_reissue {
@@ -236,9 +236,9 @@ impl Upstreams {
         if self.outstanding.len() <= slot {
             self.outstanding.resize(slot + 1, None);
         }
-        let (generation, client) = (exchange.generation, order.client);
+        let (generation, holder) = (exchange.generation, order.holder());
         self.outstanding[slot] =
-            Some(Outstanding { generation, fetch, origin: index, client, in_window: true });
+            Some(Outstanding { generation, fetch, origin: index, holder, in_window: true });
         if let Some(peer) = pinged {
             self.ping(index, peer, now);
         }

@@ -80,8 +80,8 @@ pub(crate) struct Outstanding {
     pub(crate) generation: u32,
     pub(crate) fetch: FetchId,
     pub(crate) origin: u32,
-    /// The number of the client.
-    pub(crate) client: u64,
+    /// Whose place it is, see [`Places`].
+    pub(crate) holder: u32,
     pub(crate) in_window: bool,
 }
 
@@ -490,10 +490,10 @@ impl Upstreams {
         if !is_it || !std::mem::take(&mut outstanding.in_window) {
             return;
         }
-        let (index, client) = (outstanding.origin, outstanding.client);
+        let (index, holder) = (outstanding.origin, outstanding.holder);
         if let Some(origin) = self.origins.get_mut(index) {
             origin.window.end();
-            origin.permits.places.give(client);
+            origin.permits.places.give(holder);
         }
         self.may_move.push(index);
     }
@@ -505,7 +505,7 @@ impl Upstreams {
         if let Some(origin) = self.origins.get_mut(outstanding.origin) {
             if outstanding.in_window {
                 origin.window.end();
-                origin.permits.places.give(outstanding.client);
+                origin.permits.places.give(outstanding.holder);
             }
             origin.exchanges -= 1;
             origin.idle_from = now + ORIGIN_LIFETIME;
@@ -520,7 +520,7 @@ impl Upstreams {
             let of_origin = || self.outstanding.iter().flatten().filter(|one| one.origin == index);
             let mut places = Places::default();
             let in_window =
-                of_origin().filter(|one| one.in_window).map(|one| places.take(one.client)).count() as u32;
+                of_origin().filter(|one| one.in_window).map(|one| places.take(one.holder)).count() as u32;
             let exchanges = of_origin().count() as u32;
             let pings = origin.pings.outstanding();
             assert_eq!(
