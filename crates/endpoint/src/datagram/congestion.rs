@@ -179,10 +179,7 @@ impl Window {
         let considered = (2.0 * self.size).clamp(64.0, 128.0) as u32;
         let mask = u128::MAX >> (128 - considered);
         let mostly_lost = (self.needed_copies & mask).count_ones() * 2 > considered;
-        let swollen = match (loss.round_trip, loss.minimum) {
-            (Some(last), Some(minimum)) => last > minimum * 2,
-            _ => false,
-        };
+        let swollen = self.is_swollen();
         let recently = self.last_cut.is_some_and(|cut| now.since(cut) < loss.timeout);
         let floor = if loss.exact_samples >= FLOOR_SAMPLES { FLOOR } else { 1.0 };
         // A loss before anything was learned says nothing about how far the window may grow.
