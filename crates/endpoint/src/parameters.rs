@@ -196,7 +196,7 @@ impl RtoParameters {
 impl Default for RtoParameters {
     fn default() -> Self {
         Self {
-            estimator: Estimator::P95,
+            estimator: Estimator::Budget,
             window: 50,
             quantile: 0.95,
             factor: 2.5,

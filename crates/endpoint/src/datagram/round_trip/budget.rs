@@ -8,9 +8,12 @@
 //!          times as long.
 //! Bounds:  `floor` and 240 s.
 //! Ageing:  with its samples. A back-off is carried until an exact sample.
-//! Fails:   fed by clean exchanges only, what is slower than the timeout is never seen, and more copies
-//!          than the share leave needlessly: two to three times as many. On a path whose times scatter
-//!          much it waits longer than a fixed timer, each of whose copies is another chance.
+//! Bias:    clean exchanges alone show nothing that is slower than the timeout. So an Acknowledgement that
+//!          comes later after the last copy than the timeout is counts as a sample of so much: whichever
+//!          copy it answers, its round trip took that long.
+//! Fails:   where times scatter much, such bounds are shorter than the times, and somewhat more copies than
+//!          the share leave needlessly; and it waits longer than a fixed timer, each of whose copies is
+//!          another chance.
 
 use std::time::Duration;
 
