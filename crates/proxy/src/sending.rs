@@ -37,7 +37,7 @@ impl Upstreams {
     ///
     /// With too little time left for an answer it counts as queued and never leaves. Where the queue
     /// is full and another client uses more of it, that one's newest request fails instead.
-    /// Errors: `Overloaded` when there is no room; nothing was sent.
+    /// Errors: `Overloaded` when there is no room, or no hope to be served in time; nothing was sent.
     pub(crate) fn start(
         &mut self,
         fetch: FetchId,
@@ -80,7 +80,13 @@ impl Upstreams {
             self.progress.push_back(Progress::Failed { fetch: shed.fetch, failure, trace: None });
         }
         let client = order.client;
-        let queued = Queued { fetch, order: order.clone(), content: (*content).into(), since: now };
+        let before = origin.queue.before(&client);
+        let times = (order.deadline.since(now), order.patience);
+        let is_heard = origin.is_heard(now);
+        if order.confirmable && !has_its_turn && origin.backlog.refuses(before, times, is_heard, now) {
+            return Err(Failure::Overloaded);
+        }
+        let queued = Queued { fetch, order: order.clone(), content: (*content).into(), since: now, before };
         origin.queue.push(client, queued);
         if has_its_turn {
             self.pump(index, now);
@@ -161,6 +167,10 @@ impl Upstreams {
             match self.send(index, queued.fetch, &queued.order, &queued.content.as_content(), now) {
                 Attempt::Sent(exchange) => {
                     let fetch = queued.fetch;
+                    if let Some(origin) = self.origins.get_mut(index).filter(|_| queued.order.confirmable) {
+                        let is_empty = origin.queue.is_empty();
+                        origin.backlog.left(waited, queued.before, is_empty);
+                    }
                     self.progress.push_back(Progress::Sent { fetch, exchange, origin: address, waited });
                 }
                 Attempt::NoMessageId => {
