@@ -16,8 +16,6 @@ pub(crate) struct Queued {
     pub(crate) order: Order,
     pub(crate) content: OwnedContent,
     pub(crate) since: Instant,
-    /// So many were before it then.
-    pub(crate) before: usize,
 }
 
 /// What is to be sent, beside the content.

@@ -86,7 +86,7 @@ impl Upstreams {
         if order.confirmable && !has_its_turn && origin.backlog.refuses(before, times, is_heard, now) {
             return Err(Failure::Overloaded);
         }
-        let queued = Queued { fetch, order: order.clone(), content: (*content).into(), since: now, before };
+        let queued = Queued { fetch, order: order.clone(), content: (*content).into(), since: now };
         origin.queue.push(client, queued);
         if has_its_turn {
             self.pump(index, now);
@@ -169,7 +169,7 @@ impl Upstreams {
                     let fetch = queued.fetch;
                     if let Some(origin) = self.origins.get_mut(index).filter(|_| queued.order.confirmable) {
                         let is_empty = origin.queue.is_empty();
-                        origin.backlog.left(waited, queued.before, is_empty);
+                        origin.backlog.left(is_empty, now);
                     }
                     self.progress.push_back(Progress::Sent { fetch, exchange, origin: address, waited });
                 }
