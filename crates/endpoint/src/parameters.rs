@@ -197,7 +197,7 @@ impl Default for RtoParameters {
     fn default() -> Self {
         Self {
             estimator: Estimator::Budget,
-            window: 100,
+            window: 60,
             quantile: 0.95,
             factor: 2.5,
             cap: Duration::from_secs(10),

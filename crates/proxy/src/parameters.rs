@@ -125,7 +125,12 @@ pub enum Probe {
 
 impl Default for RetransmitParameters {
     fn default() -> Self {
-        Self { schedule: CopySchedule::Stretched, extra: 1, dup_ack_match: true, probe: Probe::PingOnAmbiguity }
+        Self {
+            schedule: CopySchedule::Stretched,
+            extra: 1,
+            dup_ack_match: true,
+            probe: Probe::PingOnAmbiguity,
+        }
     }
 }
 

@@ -240,7 +240,8 @@ impl RoundTrip {
     /// A round trip took at least so long, whichever copy was answered. That counts as a sample for `budget`
     /// where it lies above the timeout: else what is slower would never be seen. It ends no back-off.
     pub fn at_least(&mut self, bound: Duration, now: Instant) {
-        if matches!(self.estimate, Estimate::Budget) && !self.samples.is_empty() && bound > self.base.timeout {
+        if matches!(self.estimate, Estimate::Budget) && !self.samples.is_empty() && bound > self.base.timeout
+        {
             self.samples.push_bound(bound, self.parameters.window, now);
             self.derive();
         }

@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn its_vector_begins_as_rfc_6298() {
         let samples = [100, 120, 80, 400, 100, 100, 90, 95, 500, 90].map(Duration::from_millis);
-        let expected = ["300", "272.5", "249.69", "550.04", "479.41", "421.2", "381.72", "400", "500", "500"];
+        let expected = ["300", "272.5", "249.69", "550.04", "479.41", "421.2", "381.72", "440", "550", "550"];
         assert_eq!(after_each(Estimator::Budget, samples), expected);
         assert_eq!(after_each(Estimator::Budget, SAMPLES)[..], expected[..6]);
     }
@@ -98,10 +98,39 @@ mod tests {
     #[test]
     fn it_is_the_quantile_and_never_below_the_last_sample() {
         let millis = |spurious, samples: Vec<u64>| fed(spurious, samples).timeout.as_millis();
-        assert_eq!(millis(0.05, (1..=100).rev().collect()), 96);
-        assert_eq!(millis(0.2, (1..=100).rev().collect()), 81);
-        assert_eq!(millis(0.2, (1..=100).collect()), 100);
+        assert_eq!(millis(0.05, (1..=100).rev().map(|n| n * 10).collect()), 1056);
+        assert_eq!(millis(0.2, (1..=100).rev().map(|n| n * 10).collect()), 891);
+        assert_eq!(millis(0.2, (1..=100).map(|n| n * 10).collect()), 1100);
         assert_eq!(fed(0.05, [300_000; 8]).timeout, Duration::from_secs(240));
+    }
+
+    #[test]
+    fn what_is_slower_than_the_timeout_is_learned_by_its_bounds() {
+        let parameters = RtoParameters { window: 60, ..parameters(Estimator::Budget) };
+        let mut round_trip = RoundTrip::new(parameters, Duration::from_secs(2));
+        (0..60).for_each(|_| round_trip.sample(Duration::from_millis(50), Instant::ZERO));
+        let before = round_trip.in_force(WAIT);
+        round_trip.at_least(before, Instant::ZERO);
+        assert_eq!(round_trip.in_force(WAIT), before, "no longer than the timeout");
+        round_trip.timed_out(before);
+        (0..3).for_each(|_| round_trip.at_least(Duration::from_secs(1), Instant::ZERO));
+        assert!(round_trip.is_backed_off(), "it is no exact sample");
+        assert_eq!((round_trip.exact_samples(), round_trip.len()), (60, 60));
+        assert_eq!(round_trip.in_force(WAIT), Duration::from_millis(1100));
+        let mut other =
+            RoundTrip::new(super::super::tests::parameters(Estimator::P95), Duration::from_secs(2));
+        other.sample(Duration::from_millis(50), Instant::ZERO);
+        other.at_least(Duration::from_secs(1), Instant::ZERO);
+        assert_eq!(other.len(), 1, "others learn as their authors have it");
+    }
+
+    #[test]
+    fn what_lies_above_the_cap_is_told_and_waited_for() {
+        let parameters = RtoParameters { cap: Duration::from_secs(1), ..parameters(Estimator::Budget) };
+        let mut round_trip = RoundTrip::new(parameters, Duration::from_secs(2));
+        (0..20).for_each(|_| round_trip.sample(Duration::from_secs(3), Instant::ZERO));
+        assert!(round_trip.cap_is_exceeded());
+        assert_eq!(round_trip.in_force(WAIT), Duration::from_millis(3300));
     }
 
     #[test]
