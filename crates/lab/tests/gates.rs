@@ -63,7 +63,12 @@ fn no_more_is_sent_again_needlessly_than_the_budget_allows() {
     ];
     let cells = steady.map(|name| {
         let scenario = find(name).remove(0);
-        Scenario { requests: Some(REQUESTS), duration: Duration::from_secs(24 * 3600), ..scenario }
+        Scenario {
+            requests: Some(REQUESTS),
+            duration: Duration::from_secs(24 * 3600),
+            warmup: Duration::ZERO,
+            ..scenario
+        }
     });
     let results = run(cells.to_vec(), &["default"], 1);
     for (name, results) in steady.iter().zip(results) {

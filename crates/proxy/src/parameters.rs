@@ -127,7 +127,7 @@ impl Default for RetransmitParameters {
     fn default() -> Self {
         Self {
             schedule: CopySchedule::Stretched,
-            extra: 1,
+            extra: 2,
             dup_ack_match: true,
             probe: Probe::PingOnAmbiguity,
         }
