@@ -8,46 +8,38 @@ use std::time::Duration;
 
 use coapway_time::Instant;
 
-/// So many that left tell the pace, and so much one of them moves it.
-const ENOUGH: u32 = 32;
-const STEP: f64 = 1.0 / 32.0;
-/// So much of a request's time a queue has to stand, with an origin that is heard, before it is believed.
+/// So many have to leave before the pace is known, and for so much of a request's time the queue has to stand
+/// with an origin that is heard.
+const ENOUGH: u32 = 8;
 const WATCHED: u32 = 4;
 /// Once requests were refused, a queue longer than this share of their time is of use to nobody.
-const TARGET: u32 = 4;
+const TARGET: u32 = 2;
 
 /// What the queue of one origin is known by.
 ///
-/// State:   the time from one that leaves to the next, smoothed; since when the queue stands; when one was
-///          refused last.
+/// State:   since when those that leave are counted, how many did, and the time each took in the last full
+///          count; when one was refused last.
 /// Formula: a newcomer is expected to wait as long for each that is before it. It is refused when that is
 ///          longer than the time it has left, and for a while after a refusal already when it is longer than
-///          a quarter of its time: in a queue that never gets shorter everybody but waits.
+///          half of its time: in a queue that never gets shorter everybody but waits.
 /// Bounds:  nobody is refused while the origin is silent, since an outage may end, nor before the queue has
 ///          stood for a quarter of the request's time.
 /// Fails:   a window that still grows will serve faster than it did.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Backlog {
-    /// In microseconds.
-    pace: f64,
-    seen: u32,
-    /// When one left last, unless the queue was empty then.
-    last: Option<Instant>,
     since: Option<Instant>,
+    count: u32,
+    /// In microseconds; 0 while it is not known.
+    pace: f64,
     refused: Option<Instant>,
 }
 
 impl Backlog {
     /// A request left that had waited; `is_empty` says that none waits any more.
-    pub(crate) fn left(&mut self, is_empty: bool, now: Instant) {
-        if let Some(last) = self.last {
-            self.seen = self.seen.saturating_add(1);
-            let pace = now.since(last).as_micros() as f64;
-            self.pace += (pace - self.pace) * STEP.max(1.0 / f64::from(self.seen));
-        }
-        self.last = (!is_empty).then_some(now);
+    pub(crate) const fn left(&mut self, is_empty: bool) {
+        self.count = self.count.saturating_add(1);
         if is_empty {
-            self.since = None;
+            (self.since, self.pace) = (None, 0.0);
         }
     }
 
@@ -60,17 +52,17 @@ impl Backlog {
         is_heard: bool,
         now: Instant,
     ) -> bool {
-        if !is_heard {
-            self.since = Some(now);
-        }
-        let since = *self.since.get_or_insert(now);
-        let lately = |refused: &Instant| now.since(*refused) < patience;
-        let refused = self.refused.filter(lately);
-        if self.seen < ENOUGH || refused.is_none() && now.since(since) < patience / WATCHED {
+        let Some(since) = self.since.filter(|_| is_heard) else {
+            (self.since, self.count, self.pace) = (Some(now), 0, 0.0);
             return false;
+        };
+        if self.count >= ENOUGH && now.since(since) >= patience / WATCHED {
+            self.pace = now.since(since).as_micros() as f64 / f64::from(self.count);
+            (self.since, self.count) = (Some(now), 0);
         }
-        let most = if refused.is_some() { left.min(patience / TARGET) } else { left };
-        let refuses = is_heard && self.pace * before as f64 > most.as_micros() as f64;
+        let lately = self.refused.is_some_and(|refused| now.since(refused) < patience);
+        let most = if lately { left.min(patience / TARGET) } else { left };
+        let refuses = self.pace * before as f64 > most.as_micros() as f64;
         if refuses {
             self.refused = Some(now);
         }
@@ -92,7 +84,7 @@ mod tests {
     fn standing() -> Backlog {
         let mut backlog = Backlog::default();
         assert!(!backlog.refuses(1000, (PATIENCE, PATIENCE), true, at(0)));
-        (0..40).for_each(|tenth| backlog.left(false, at(0) + Duration::from_millis(100) * tenth));
+        (0..100).for_each(|_| backlog.left(false));
         backlog
     }
 
@@ -109,21 +101,22 @@ mod tests {
     fn after_a_refusal_a_short_queue_is_long_enough() {
         let mut backlog = standing();
         assert!(backlog.refuses(400, (PATIENCE, PATIENCE), true, at(10)));
-        assert!(backlog.refuses(80, (PATIENCE, PATIENCE), true, at(11)));
-        assert!(!backlog.refuses(70, (PATIENCE, PATIENCE), true, at(12)));
-        assert!(!backlog.refuses(80, (PATIENCE, PATIENCE), true, at(41)), "nobody was for a while");
+        assert!(backlog.refuses(155, (PATIENCE, PATIENCE), true, at(11)));
+        assert!(!backlog.refuses(145, (PATIENCE, PATIENCE), true, at(12)));
+        assert!(!backlog.refuses(155, (PATIENCE, PATIENCE), true, at(41)), "nobody was for a while");
     }
 
     #[test]
     fn neither_a_burst_nor_an_outage_is_a_reason() {
         assert!(!standing().refuses(1000, (PATIENCE, PATIENCE), true, at(7)), "it does not stand for long");
         let mut emptied = standing();
-        emptied.left(true, at(9));
+        emptied.left(true);
         assert!(!emptied.refuses(1000, (PATIENCE, PATIENCE), true, at(10)));
         let mut silent = standing();
         for second in 10..40 {
             assert!(!silent.refuses(1000, (PATIENCE, PATIENCE), false, at(second)));
         }
+        (0..10).for_each(|_| silent.left(false));
         assert!(!silent.refuses(1000, (PATIENCE, PATIENCE), true, at(46)), "it has just come back");
         assert!(silent.refuses(1000, (PATIENCE, PATIENCE), true, at(47)));
     }

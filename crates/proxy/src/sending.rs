@@ -169,7 +169,7 @@ impl Upstreams {
                     let fetch = queued.fetch;
                     if let Some(origin) = self.origins.get_mut(index).filter(|_| queued.order.confirmable) {
                         let is_empty = origin.queue.is_empty();
-                        origin.backlog.left(is_empty, now);
+                        origin.backlog.left(is_empty);
                     }
                     self.progress.push_back(Progress::Sent { fetch, exchange, origin: address, waited });
                 }
