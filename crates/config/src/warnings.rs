@@ -176,7 +176,9 @@ fn timeouts(section: &Section<Upstream>, rto: &RtoParameters, warnings: &mut Vec
         ("rto.cap", Estimator::P95, rto.cap != default.cap),
         ("rto.spurious_budget", Estimator::Budget, rto.spurious_budget != default.spurious_budget),
     ] {
-        if rto.estimator != estimator && is_changed {
+        // What lies above the cap is told for the other one, too.
+        let is_told = key == "rto.cap" && rto.estimator == Estimator::Budget;
+        if rto.estimator != estimator && is_changed && !is_told {
             warnings.push(format!(
                 "{} has no effect: it is for {:?}, and {} is {:?}",
                 section.qualified(key),

@@ -168,7 +168,7 @@ impl Story {
             let why =
                 "What was scheduled goes on by itself; a back-off ends with the first exact round trip.";
             self.can_wait(Line::new(Tone::Good, what, why), at);
-        } else if let [first, second] = forward.copies[..]
+        } else if let [first, second, ..] = forward.copies[..]
             && self.retried.is_none_or(|retried| at.since(retried) > self.scaled(RETRIES))
             && forward.received >= self.outage.1
             && !scene.sky.outage

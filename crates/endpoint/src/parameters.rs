@@ -196,8 +196,8 @@ impl RtoParameters {
 impl Default for RtoParameters {
     fn default() -> Self {
         Self {
-            estimator: Estimator::P95,
-            window: 50,
+            estimator: Estimator::Budget,
+            window: 60,
             quantile: 0.95,
             factor: 2.5,
             cap: Duration::from_secs(10),

@@ -151,7 +151,7 @@ impl<'s> Clients<'s> {
     pub(crate) fn lose_patience(&mut self, exchanges: &mut [Exchange], post: &mut Post<'_>, now: Instant) {
         while let Some(&(at, number)) = self.patience.front().filter(|(at, _)| *at <= now) {
             self.patience.pop_front();
-            self.settle(&mut exchanges[number as usize], Outcome::Silence, at, post);
+            self.settle(&mut exchanges[number as usize], Outcome::Silence, Duration::ZERO, at, post);
         }
     }
 
@@ -237,7 +237,7 @@ impl<'s> Clients<'s> {
             return;
         }
         if u32::from(copies) > TransmissionParameters::default().max_retransmit {
-            self.settle(exchange, Outcome::Silence, now, post);
+            self.settle(exchange, Outcome::Silence, Duration::ZERO, now, post);
         } else {
             self.send(id, exchanges, post, now);
         }
@@ -257,7 +257,7 @@ impl<'s> Clients<'s> {
             let Some(exchange) = self.by_message_id(client, message.message_id, exchanges) else { return };
             match message.message_type {
                 MessageType::Acknowledgement => exchange.acknowledged = true,
-                MessageType::Reset => self.settle(exchange, Outcome::Refused, now, post),
+                MessageType::Reset => self.settle(exchange, Outcome::Refused, Duration::ZERO, now, post),
                 MessageType::Confirmable | MessageType::NonConfirmable => {}
             }
             return;
@@ -273,7 +273,7 @@ impl<'s> Clients<'s> {
             false if message.content.payload.starts_with(b"outcome-unknown") => Outcome::Unknown,
             false => Outcome::Refused,
         };
-        self.settle(exchange, outcome, now, post);
+        self.settle(exchange, outcome, told_to_wait(&message.content), now, post);
     }
 
     fn by_message_id<'e>(
@@ -288,7 +288,15 @@ impl<'s> Clients<'s> {
         exchanges.get_mut(*asked.get(number as usize)? as usize)
     }
 
-    fn settle(&mut self, exchange: &mut Exchange, outcome: Outcome, now: Instant, post: &mut Post<'_>) {
+    /// Who asks again after an answer does so no sooner than it was told to, `wait` from now.
+    fn settle(
+        &mut self,
+        exchange: &mut Exchange,
+        outcome: Outcome,
+        wait: Duration,
+        now: Instant,
+        post: &mut Post<'_>,
+    ) {
         if exchange.outcome != Outcome::Open {
             return;
         }
@@ -296,9 +304,20 @@ impl<'s> Clients<'s> {
         self.open -= 1;
         if let Pace::Think(think) = self.law.pace {
             let pause = self.gap(exchange.client, exchange.number + 1, think);
-            post.queue.push(now + duration(pause), Event::Ask { client: exchange.client });
+            post.queue.push(now + duration(pause).max(wait), Event::Ask { client: exchange.client });
         }
     }
+}
+
+/// How long 4.29 or 5.03 asks its receiver to stay away (RFC 8516 §4, RFC 7252 §5.9.3.4).
+fn told_to_wait(content: &Content<'_>) -> Duration {
+    if !matches!(content.code, Code::TOO_MANY_REQUESTS | Code::SERVICE_UNAVAILABLE) {
+        return Duration::ZERO;
+    }
+    let seconds = content.options.first(OptionNumber::MAX_AGE).map_or(60, |value| {
+        value.iter().take(4).fold(0, |seconds: u64, &byte| seconds << 8 | u64::from(byte))
+    });
+    Duration::from_secs(seconds)
 }
 
 /// The exchange whose token this is.

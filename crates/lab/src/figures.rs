@@ -82,6 +82,7 @@ metrics! {
     silent "without any answer" Share Less;
     transmissions "copies per request" Number Less;
     spurious "spurious copies per request" Number Less;
+    resent "sent again needlessly" Share Less;
     unknown_posts "POSTs with unknown outcome" Share Less;
     executions "executions per POST" Number Neither;
     executed_twice "POSTs executed more than once" Count Less;
@@ -225,6 +226,7 @@ fn numbers(seen: &Seen<'_>, counted: &[&Exchange], latencies: &[u32]) -> Numbers
         silent: share(&|exchange| matches!(exchange.outcome, Outcome::Silence | Outcome::Open)),
         transmissions: sum(&|exchange| exchange.copies) / all,
         spurious: sum(&Exchange::spurious) / all,
+        resent: share(&|exchange| exchange.spurious() > 0),
         unknown_posts: of_posts(unknown),
         executions: of_posts(executions),
         executed_twice: if count > 0.0 { twice } else { f64::NAN },

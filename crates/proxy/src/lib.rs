@@ -16,6 +16,7 @@ mod alternatives;
 mod answers;
 mod apart;
 mod arrival;
+mod backlog;
 mod budget;
 mod clients;
 mod dormant;

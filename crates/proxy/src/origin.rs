@@ -7,6 +7,7 @@ use coapway_endpoint::{Local, Peer, RoundTrip, Window};
 use coapway_relay::UpstreamId;
 use coapway_time::Instant;
 
+use crate::backlog::Backlog;
 use crate::budget::Budget;
 use crate::input::SocketRole;
 use crate::order::{Order, Queued};
@@ -21,6 +22,9 @@ use crate::silence::Silence;
 /// What is known of an origin is kept this long after its last use: longer than EXCHANGE_LIFETIME, so
 /// that nothing about its last messages is forgotten too early.
 pub(crate) const ORIGIN_LIFETIME: Duration = Duration::from_secs(900);
+
+/// An origin that is this much late is not silent yet.
+const LATENESS: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Origin {
@@ -37,6 +41,7 @@ pub(crate) struct Origin {
     /// Whether the learned timeout is over its cap, and that was told.
     pub(crate) is_over_cap: bool,
     pub(crate) queue: FairQueue<Queued>,
+    pub(crate) backlog: Backlog,
     /// The port in use; ports are used up one after the other, so that batches stay whole.
     port: u32,
     /// Block-wise transfers, as they were last counted.
@@ -71,6 +76,7 @@ impl Origin {
             pings: Pings::default(),
             is_over_cap: false,
             queue: FairQueue::new(hasher.clone()),
+            backlog: Backlog::default(),
             port: 0,
             transfers: 0,
             exchanges: 0,
@@ -127,6 +133,17 @@ impl Origin {
         self.is_over_cap &= self.round_trip.cap_is_exceeded();
         // There may be further ports.
         self.is_starved = false;
+    }
+
+    /// Whether something came from it as lately as round trips take, as far as these are known.
+    pub(crate) fn is_heard(&self, now: Instant) -> bool {
+        let (Some(usual), Some(arrival)) = (
+            self.round_trip.quantile().map(|usual| usual + LATENESS),
+            self.window.last_arrival().map(|arrival| now.since(arrival)),
+        ) else {
+            return false;
+        };
+        arrival <= usual
     }
 
     /// Whether nothing would be missed of it: nothing is under way, and no timer means it.

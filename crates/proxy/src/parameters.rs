@@ -95,6 +95,8 @@ pub enum PostGuard {
 pub struct RetransmitParameters {
     /// Whether the last copy leaves just in time for an answer, and not when doubling has it.
     pub schedule: CopySchedule,
+    /// Copies beyond MAX_RETRANSMIT in a stretched schedule, unless that is 0 or duplicates may be executed.
+    pub extra: u32,
     /// Whether Acknowledgements are counted, and compared with the shortest round trip, to learn which copy
     /// they answer.
     pub dup_ack_match: bool,
@@ -123,7 +125,12 @@ pub enum Probe {
 
 impl Default for RetransmitParameters {
     fn default() -> Self {
-        Self { schedule: CopySchedule::Stretched, dup_ack_match: true, probe: Probe::PingOnAmbiguity }
+        Self {
+            schedule: CopySchedule::Stretched,
+            extra: 2,
+            dup_ack_match: true,
+            probe: Probe::PingOnAmbiguity,
+        }
     }
 }
 
@@ -176,6 +183,15 @@ impl UpstreamParameters {
             self.transmission.max_retransmit
         } else {
             self.max_retransmit_non_idempotent.min(self.transmission.max_retransmit)
+        }
+    }
+
+    /// How many may where the last of them is told by the deadline: learned timeouts leave room.
+    pub fn max_retransmit_stretched(&self, idempotent: bool) -> u32 {
+        match self.max_retransmit(idempotent) {
+            0 => 0,
+            most if idempotent || self.deduplicates => most + self.retransmit.extra,
+            most => most,
         }
     }
 }

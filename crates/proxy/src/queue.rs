@@ -30,6 +30,12 @@ impl<T> FairQueue<T> {
         self.waiting == 0
     }
 
+    /// How many leave before the next item of a client, as long as clients take turns.
+    pub(crate) fn before(&self, client: u64) -> usize {
+        let own = self.lanes.get(&client).map_or(0, VecDeque::len);
+        self.waiting.min((own + 1) * self.turns.len())
+    }
+
     pub(crate) fn push(&mut self, client: u64, item: T) {
         let lane = self.lanes.entry(client).or_default();
         if lane.is_empty() {

@@ -45,8 +45,10 @@ pub(crate) fn schedule(
 ) -> Schedule {
     let left = order.deadline.since(now);
     let transmission = &parameters.transmission;
-    let max_retransmit = parameters.max_retransmit(order.idempotent);
-    let guarded = max_retransmit < transmission.max_retransmit;
+    let plain = parameters.max_retransmit(order.idempotent);
+    let guarded = plain < transmission.max_retransmit;
+    let stretch =
+        learned.map_or(Duration::ZERO, |learned| last_copy(parameters, derived, left, timing, learned));
     Schedule {
         timeout: match guarded {
             true => timing.timeout.max(UpstreamParameters::NON_IDEMPOTENT_TIMEOUT),
@@ -54,11 +56,14 @@ pub(crate) fn schedule(
         },
         random_factor: timing.random_factor.unwrap_or(transmission.ack_random_factor),
         jitter: transmission.retry_jitter,
-        max_retransmit,
+        max_retransmit: if stretch.is_zero() {
+            plain
+        } else {
+            parameters.max_retransmit_stretched(order.idempotent)
+        },
         back_off: timing.back_off,
         span: derived.span,
-        stretch: learned
-            .map_or(Duration::ZERO, |learned| last_copy(parameters, derived, left, timing, learned)),
+        stretch,
         ends_at_stretch: true,
         last_copy_before: order.deadline - learned.unwrap_or_default(),
         deadline: order.deadline,

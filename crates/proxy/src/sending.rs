@@ -36,7 +36,7 @@ impl Upstreams {
     ///
     /// With too little time left for an answer it counts as queued and never leaves. Where the queue
     /// is full and another client uses more of it, that one's newest request fails instead.
-    /// Errors: `Overloaded` when there is no room; nothing was sent.
+    /// Errors: `Overloaded` when there is no room, or no hope to be served in time; nothing was sent.
     pub(crate) fn start(
         &mut self,
         fetch: FetchId,
@@ -77,6 +77,12 @@ impl Upstreams {
             let shed = origin.queue.shed_for(order.client).ok_or(Failure::Overloaded)?;
             let failure = Failure::Overloaded;
             self.progress.push_back(Progress::Failed { fetch: shed.fetch, failure, trace: None });
+        }
+        let before = origin.queue.before(order.client);
+        let times = (order.deadline.since(now), order.patience());
+        let is_heard = origin.is_heard(now);
+        if order.confirmable && !has_its_turn && origin.backlog.refuses(before, times, is_heard, now) {
+            return Err(Failure::Overloaded);
         }
         let (order, token, content) = (*order, token.cloned(), (*content).into());
         origin.queue.push(order.client, Queued { fetch, order, token, content, since: now });
@@ -158,6 +164,10 @@ impl Upstreams {
             let Queued { fetch, ref order, ref token, ref content, .. } = queued;
             match self.send(index, fetch, order, token.as_ref(), &content.as_content(), now) {
                 Attempt::Sent(exchange) => {
+                    if let Some(origin) = self.origins.get_mut(index).filter(|_| queued.order.confirmable) {
+                        let is_empty = origin.queue.is_empty();
+                        origin.backlog.left(is_empty);
+                    }
                     let origin = OriginId(index);
                     self.progress.push_back(Progress::Sent { fetch, exchange, origin, waited });
                 }

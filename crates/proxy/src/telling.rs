@@ -45,6 +45,9 @@ impl Upstreams {
         }
         if let [first, others @ ..] = &copies[..] {
             origin.round_trip.ambiguous(now.since(*first), others.len() as u32, now);
+            if let Some(last) = others.last() {
+                origin.round_trip.at_least(now.since(*last), now);
+            }
         }
         if retransmit.dup_ack_match || retransmit.probe != Probe::Off {
             let was_empty = self.apart.next_end().is_none();

@@ -328,8 +328,6 @@ impl Upstreams {
                     let loss = Loss {
                         sent: now - timeout,
                         timeout,
-                        round_trip: origin.round_trip.last(),
-                        minimum: origin.round_trip.minimum(),
                         exact_samples: origin.round_trip.exact_samples(),
                     };
                     origin.round_trip.timed_out(timeout);

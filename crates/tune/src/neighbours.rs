@@ -89,10 +89,21 @@ impl Neighbours {
             .collect()
     }
 
+    /// What remains of a correlation of losses where first copies were in vain more often than they were
+    /// lost: copies that left needlessly do so by chance.
+    fn dilution(&self, loss: f64) -> f64 {
+        let (pairs, in_vain) =
+            self.classes.iter().fold((0.0, 0.0), |sums, class| (sums.0 + class.pairs, sums.1 + class.later));
+        let odds = |share: f64| share / (1.0 - share);
+        let remains = odds(loss) / odds(in_vain / pairs);
+        if remains.is_finite() { remains.clamp(0.1, 1.0) } else { 1.0 }
+    }
+
     /// Bursts that explain the correlations, where these are there beyond chance; `again` adds how much
     /// more often a further copy is lost than a first one, as a correlation at the distance of the two.
     pub(crate) fn bursts(&self, loss: f64, again: Option<Correlation>) -> Option<Bursts> {
-        let seen: Vec<_> = self.correlations().into_iter().chain(again).collect();
+        let undiluted = self.correlations().into_iter().map(|one| one.undiluted(self.dilution(loss)));
+        let seen: Vec<_> = undiluted.chain(again).collect();
         let clear = seen.iter().any(|one| one.value > CLEAR * one.error && one.value > 0.03);
         if !clear || !(0.001..0.95).contains(&loss) {
             return None;
@@ -135,6 +146,13 @@ pub(crate) struct Correlation {
     pub(crate) error: f64,
     /// Pairs it was seen in.
     pub(crate) pairs: f64,
+}
+
+impl Correlation {
+    /// As it were without what hides so much of it.
+    fn undiluted(self, remains: f64) -> Self {
+        Self { value: (self.value / remains).min(1.0), error: self.error / remains, ..self }
+    }
 }
 
 #[cfg(test)]

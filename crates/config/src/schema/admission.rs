@@ -204,7 +204,7 @@ impl Table for LimitKeys {
             name: "origins",
             field: Field::Count(1, 1 << 20, |t| &mut t.limits.origins),
             doc: "Origins with state: what was learned, ports and window.",
-            why: "each takes up to 4KiB with 50 samples of its round-trip time, 34KiB with 1000",
+            why: "each takes up to 4KiB with 60 samples of its round-trip time, 34KiB with 1000",
         },
         Key {
             name: "names",

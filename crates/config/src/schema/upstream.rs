@@ -249,7 +249,7 @@ impl Table for Upstream {
                 &mut t.parameters.rto.cap
             }),
             doc: "The largest first wait of `\"p95\"`; doubling goes past it, and it never lies below the quantile \
-                  itself.",
+                  itself. Of `\"budget\"` it limits nothing. A quantile above it is told once (`origin is slower`).",
             why: "no wait is capped below 1s; above 60s no copy is left in time (RFC 8961 §4)",
         },
         Key {
@@ -264,8 +264,8 @@ impl Table for Upstream {
             name: "rto.spurious_budget",
             field: Field::Number(0.005, 0.3, |t| &mut t.parameters.rto.spurious_budget),
             doc: "The share of exchanges that `\"budget\"` may send again although nothing was lost: less waits \
-                  longer for what is lost. What is slower than the timeout gives no exact sample, so that the \
-                  share is somewhat exceeded.",
+                  longer for what is lost. What is slower than the timeout shows only in part, so that the share \
+                  can be somewhat exceeded where times scatter much.",
             why: "below 0.005 there are not samples enough; above 0.3 the copies are a load of their own",
         },
         Key {
@@ -286,6 +286,14 @@ impl Table for Upstream {
                   `\"stretched\"`: the same while nothing is learned; then the last copy leaves as late as an \
                   answer to it can come in time, so that an outage of nearly `max_wait` is survived.",
             why: "",
+        },
+        Key {
+            name: "retransmit.extra",
+            field: Field::Count(0, 6, |t| &mut t.parameters.retransmit.extra),
+            doc: "Copies beyond `max_retransmit` in a stretched schedule, since learned timeouts leave room for \
+                  them: all leave within MAX_TRANSMIT_SPAN, which an origin relies on. None where \
+                  `max_retransmit` is 0, and none of a POST or PATCH that may be executed twice.",
+            why: "each copy doubles the wait: there is no room for more",
         },
         Key {
             name: "retransmit.dup_ack_match",

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use coapway_endpoint::{Estimator, Nstart, TransmissionParameters};
+use coapway_endpoint::{Estimator, Nstart, RtoParameters, TransmissionParameters};
 use coapway_proxy::{Limits, PostGuard, RetryParameters, TokenPolicy, UpstreamParameters};
 use coapway_relay::{Forward, UpstreamId};
 
@@ -131,7 +131,8 @@ fn the_example_of_the_design_is_read() {
     assert_eq!(config.listen(), [([0, 0, 0, 0], 5683).into()]);
     let parameters = config.parameters();
     let [default, boiler] = parameters.upstreams[..] else { panic!("two sets") };
-    assert_eq!(default, UpstreamParameters::default());
+    let rto = RtoParameters { estimator: Estimator::P95, window: 50, ..RtoParameters::default() };
+    assert_eq!(default, UpstreamParameters { rto, ..UpstreamParameters::default() });
     assert_eq!(boiler.transmission.ack_timeout, 4 * SECOND);
     assert!(boiler.deduplicates && !default.deduplicates);
     assert_eq!(parameters.relay.upstreams[1].name.as_ref(), "boiler");

@@ -16,7 +16,7 @@ fn a_profile_sets_values_and_the_dump_says_so() {
     assert_eq!(line(&dump, "upstream.profile"), "lpwan  # coapway.toml:2");
     assert_eq!(line(&dump, "upstream.ack_timeout"), "10s  # profile lpwan");
     assert_eq!(line(&dump, "upstream.max_wait"), "247s  # profile lpwan");
-    assert_eq!(line(&dump, "upstream.rto.window"), "50  # default");
+    assert_eq!(line(&dump, "upstream.rto.window"), "60  # default");
     let [upstream] = config.parameters().upstreams[..] else { panic!("one set") };
     assert_eq!((upstream.transmission.max_retransmit, upstream.nstart), (2, Nstart::Fixed(1)));
 }
@@ -112,8 +112,9 @@ fn estimators_and_their_keys() {
     let budget = ["upstream.rto.estimator=budget", "upstream.rto.spurious_budget=0.01"];
     assert!(warnings(&budget).contains("wants 99 samples"), "{}", warnings(&budget));
     assert_eq!(warnings(&[budget[0], budget[1], "upstream.rto.window=99"]), "");
-    let idle = warnings(&["upstream.rto.spurious_budget=0.1"]);
+    let idle = warnings(&["upstream.rto.estimator=p95", "upstream.rto.spurious_budget=0.1"]);
     assert!(idle.contains("has no effect: it is for \"budget\""), "{idle}");
+    assert_eq!(warnings(&["upstream.rto.cap=5s"]), "", "what is above it is told");
     let idle = warnings(&["upstream.rto.estimator=linux", "upstream.rto.cap=5s"]);
     assert!(idle.contains("upstream.rto.cap has no effect"), "{idle}");
     for wrong in ["0.004", "0.31", "nan"] {

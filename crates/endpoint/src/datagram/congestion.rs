@@ -179,14 +179,10 @@ impl Window {
         let considered = (2.0 * self.size).clamp(64.0, 128.0) as u32;
         let mask = u128::MAX >> (128 - considered);
         let mostly_lost = (self.needed_copies & mask).count_ones() * 2 > considered;
-        let swollen = match (loss.round_trip, loss.minimum) {
-            (Some(last), Some(minimum)) => last > minimum * 2,
-            _ => false,
-        };
         let recently = self.last_cut.is_some_and(|cut| now.since(cut) < loss.timeout);
         let floor = if loss.exact_samples >= FLOOR_SAMPLES { FLOOR } else { 1.0 };
         // A loss before anything was learned says nothing about how far the window may grow.
-        if (silent || mostly_lost || swollen) && !recently && self.size > floor {
+        if (silent || mostly_lost || self.is_swollen()) && !recently && self.size > floor {
             self.size = (self.size / 2.0).max(floor);
             self.was_cut = true;
             self.last_cut = Some(now);
@@ -201,10 +197,6 @@ pub struct Loss {
     pub sent: Instant,
     /// The timeout that ran out.
     pub timeout: Duration,
-    /// The newest round-trip time.
-    pub round_trip: Option<Duration>,
-    /// The smallest one in the window.
-    pub minimum: Option<Duration>,
     /// Exact samples so far.
     pub exact_samples: u64,
 }
@@ -220,13 +212,7 @@ mod tests {
     }
 
     fn loss(sent: u64) -> Loss {
-        Loss {
-            sent: at(sent),
-            timeout: Duration::from_secs(2),
-            round_trip: Some(Duration::from_millis(100)),
-            minimum: Some(Duration::from_millis(90)),
-            exact_samples: 100,
-        }
+        Loss { sent: at(sent), timeout: Duration::from_secs(2), exact_samples: 100 }
     }
 
     fn grown(to: u32) -> Window {
@@ -293,12 +279,31 @@ mod tests {
     }
 
     #[test]
-    fn a_swollen_round_trip_halves_it() {
+    fn a_loss_while_a_queue_stands_halves_it() {
+        let mut window = Window::new(AUTO);
+        round_trips(&mut window, 0, 60, 100);
+        (0..50).for_each(|_| window.saw(Duration::from_secs(2), at(100)));
+        assert_eq!(window.size(), 48, "the queue itself cuts it once a round trip");
+        window.arrived(at(111));
+        window.timed_out(&loss(110), at(112));
+        assert_eq!(window.size(), 24);
+    }
+
+    #[test]
+    fn round_trips_that_scatter_and_random_loss_leave_it_alone() {
         let mut window = grown(64);
-        window.arrived(at(11));
-        let swollen = Loss { round_trip: Some(Duration::from_millis(500)), ..loss(10) };
-        window.timed_out(&swollen, at(12));
-        assert_eq!(window.size(), 32);
+        let mut random = fastrand::Rng::with_seed(1);
+        for second in 0..5000 {
+            // From a third of the usual to three times as long, and three in ten are lost.
+            window.saw(Duration::from_millis(100).mul_f64(9_f64.powf(random.f64() - 0.5)), at(second));
+            window.arrived(at(second));
+            let is_lost = random.f64() < 0.3;
+            if is_lost {
+                window.timed_out(&loss(second), at(second + 1));
+            }
+            window.acknowledged(1 + u32::from(is_lost), 100, true);
+        }
+        assert_eq!(window.size(), 1024);
     }
 
     #[test]
@@ -336,15 +341,6 @@ mod tests {
         clean.arrived(at(11));
         clean.timed_out(&loss(10), at(12));
         assert_eq!(clean.size(), 64, "an exchange of one copy lost none");
-    }
-
-    #[test]
-    fn twice_the_shortest_round_trip_is_not_swollen() {
-        let mut window = grown(64);
-        window.arrived(at(11));
-        let twice = Loss { round_trip: Some(Duration::from_millis(180)), ..loss(10) };
-        window.timed_out(&twice, at(12));
-        assert_eq!(window.size(), 64);
     }
 
     #[test]

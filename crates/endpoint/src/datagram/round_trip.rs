@@ -124,6 +124,9 @@ impl RoundTrip {
             return;
         }
         self.base = self.estimate.timing(&self.samples, &self.parameters, self.initial);
+        self.is_above_cap = matches!(self.estimate, Estimate::Budget)
+            && self.base.timeout >= self.parameters.cap
+            && p95::exceeds_cap(&self.samples, &self.parameters);
         if let Estimate::Cocoa(cocoa) = &self.estimate {
             self.rest = u64::try_from(cocoa.rest().as_micros()).unwrap_or(u64::MAX);
         }
@@ -230,6 +233,16 @@ impl RoundTrip {
             self.held = None;
         }
         if self.estimate.learn_ambiguous(since_first, retransmissions, self.initial, now) {
+            self.derive();
+        }
+    }
+
+    /// A round trip took at least so long, whichever copy was answered. That counts as a sample for `budget`
+    /// where it lies above the timeout: else what is slower would never be seen. It ends no back-off.
+    pub fn at_least(&mut self, bound: Duration, now: Instant) {
+        if matches!(self.estimate, Estimate::Budget) && !self.samples.is_empty() && bound > self.base.timeout
+        {
+            self.samples.push_bound(bound, self.parameters.window, now);
             self.derive();
         }
     }

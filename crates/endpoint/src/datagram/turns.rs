@@ -49,8 +49,6 @@ struct Line {
     window: Window,
     waiting: VecDeque<u32>,
     exact_samples: u64,
-    last: Option<Duration>,
-    minimum: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -74,13 +72,7 @@ impl Turns {
     pub(super) fn take(&mut self, peers: &mut Peers, peer: PeerNumber, nstart: Nstart) -> Turn {
         let line = self.lines.entry(peer).or_insert_with(|| {
             peers.hold(peer);
-            Line {
-                window: Window::new(nstart),
-                waiting: VecDeque::new(),
-                exact_samples: 0,
-                last: None,
-                minimum: None,
-            }
+            Line { window: Window::new(nstart), waiting: VecDeque::new(), exact_samples: 0 }
         });
         line.window.set_nstart(nstart);
         if line.waiting.is_empty() && line.window.is_open() {
@@ -174,8 +166,7 @@ impl Turns {
         line.window.arrived(now);
         if let Some(sample) = exact {
             line.exact_samples += 1;
-            line.last = Some(sample);
-            line.minimum = Some(line.minimum.map_or(sample, |minimum| minimum.min(sample)));
+            line.window.saw(sample, now);
         }
         line.window.acknowledged(copies, line.exact_samples, !line.waiting.is_empty());
     }
@@ -183,8 +174,8 @@ impl Turns {
     /// The wait after a copy sent at `sent` ran out.
     pub(super) fn timed_out(&mut self, peer: PeerNumber, sent: Instant, timeout: Duration, now: Instant) {
         let Some(line) = self.lines.get_mut(&peer) else { return };
-        let Line { last, minimum, exact_samples, .. } = *line;
-        line.window.timed_out(&Loss { sent, timeout, round_trip: last, minimum, exact_samples }, now);
+        let exact_samples = line.exact_samples;
+        line.window.timed_out(&Loss { sent, timeout, exact_samples }, now);
     }
 
     /// Panics when lines and `under_way`, the responses that count, contradict each other.

@@ -111,8 +111,8 @@ fn the_patience_of_a_client_is_learned_and_unlearned() {
     for number in 0..8 {
         bench.get(1, &number.to_string());
         bench.pass(6 * SECOND);
-        let sent = bench.sent.pop().expect("it left");
-        bench.respond(&sent);
+        // A ping may have left beside it.
+        bench.respond(&bench.sent[0].clone());
         let answer = bench.answer();
         bench.reply(&answer, MessageType::Reset);
         bench.sent.clear();

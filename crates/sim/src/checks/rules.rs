@@ -88,7 +88,7 @@ impl Rules {
         let most =
             |of: fn(&UpstreamParameters) -> u32| upstreams.iter().map(of).max().unwrap_or_default() as usize;
         let growth = upstreams.iter().map(growth).fold(2.0, f64::min);
-        let most_copies = 1 + most(|upstream| upstream.max_retransmit(true));
+        let most_copies = 1 + most(|upstream| upstream.max_retransmit_stretched(true));
         let stretched =
             upstreams.iter().any(|upstream| upstream.retransmit.schedule == CopySchedule::Stretched);
         let upstream = Spacing { closest, span, most: most_copies, growth, stretched };

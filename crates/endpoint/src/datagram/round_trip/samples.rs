@@ -44,6 +44,12 @@ impl Samples {
         self.ever += 1;
     }
 
+    /// The same of what a round trip took at the least, which is no exact sample.
+    pub(super) fn push_bound(&mut self, bound: Duration, window: usize, now: Instant) {
+        self.push(bound, window, now);
+        self.ever -= 1;
+    }
+
     /// Forgets those that are older than `age`. Returns whether some were.
     pub(super) fn forget(&mut self, age: Duration, now: Instant) -> bool {
         let before = self.len();

@@ -36,7 +36,11 @@ pub(super) fn after_each<const N: usize>(estimator: Estimator, samples: [Duratio
 }
 
 fn round_trip() -> RoundTrip {
-    RoundTrip::new(RtoParameters::default(), Duration::from_secs(2))
+    RoundTrip::new(p95(), Duration::from_secs(2))
+}
+
+fn p95() -> RtoParameters {
+    RtoParameters { estimator: Estimator::P95, window: 50, ..RtoParameters::default() }
 }
 
 fn fed(samples: impl IntoIterator<Item = u64>) -> RoundTrip {
@@ -108,7 +112,7 @@ fn only_a_wait_like_the_one_in_force_is_doubled() {
             "{used} ms"
         );
     }
-    let mut longest = RoundTrip::new(RtoParameters::default(), Duration::from_secs(50));
+    let mut longest = RoundTrip::new(p95(), Duration::from_secs(50));
     longest.timed_out(Duration::from_secs(50));
     assert_eq!(longest.timeout(10 * WAIT, 0, Instant::ZERO).timeout, LONGEST_HELD);
 }

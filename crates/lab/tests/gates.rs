@@ -1,0 +1,110 @@
+//! What the shipped settings have to keep to, against others, on the paths that come with the program.
+
+use std::time::Duration;
+
+use coapway_lab::{Policy, Scenario, Study, Summary, find, metric, named};
+
+fn policies(names: &[&str]) -> Vec<Policy> {
+    let policy = |name: &&str| Policy::parse(name, &[]).unwrap_or_else(|problem| panic!("{problem}"));
+    names.iter().map(policy).collect()
+}
+
+/// One run of each policy in each scenario, by scenario and then by policy.
+fn run(cells: Vec<Scenario>, names: &[&str], seed: u64) -> Vec<Vec<Summary>> {
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Study { policies: policies(names), cells, runs: 1, seed, threads }.run(&|_| ())
+}
+
+fn of(summary: &Summary, key: &str) -> f64 {
+    summary.runs[0][metric(key).expect("it is measured")]
+}
+
+fn loaded(name: &str, rate: f64, requests: u32) -> Scenario {
+    let scenario = find(name).remove(0).with_load(rate);
+    Scenario { requests: Some(requests), duration: Duration::from_secs(24 * 3600), ..scenario }
+}
+
+#[test]
+fn on_15_percent_loss_each_load_is_answered_and_soon() {
+    let loads = [1.0, 5.0, 20.0, 100.0];
+    let cells = loads.map(|rate| loaded("loss-15", rate, 5000)).to_vec();
+    for (rate, results) in loads.iter().zip(run(cells, &["default", "fixed"], 1)) {
+        let [default, fixed] = &results[..] else { panic!("two policies") };
+        let answered = of(default, "answered");
+        assert!(answered >= 0.995, "{rate}/s: {answered} answered");
+        let (mean, reference) = (of(default, "mean"), of(fixed, "mean"));
+        assert!(mean <= reference / 4.0, "{rate}/s: {mean} s, and {reference} s with a fixed timeout");
+    }
+}
+
+#[test]
+fn no_more_is_sent_again_needlessly_than_the_budget_allows() {
+    const BUDGET: f64 = 0.05;
+    const REQUESTS: u32 = 4000;
+    let steady = [
+        "lan",
+        "loss-1",
+        "loss-5",
+        "loss-15",
+        "lte-m",
+        "nb-iot-a",
+        "nb-iot-b",
+        "wifi-burst",
+        "wifi-burst-long",
+        "wifi-burst-rare",
+        "bufferbloat-100",
+        "bufferbloat-1bdp",
+        "slow-origin",
+        "slow-origin-1s",
+        "slow-origin-late",
+        "slow-origin-never",
+        "dup-reorder",
+        "overload-80",
+    ];
+    let cells = steady.map(|name| {
+        let scenario = find(name).remove(0);
+        Scenario {
+            requests: Some(REQUESTS),
+            duration: Duration::from_secs(24 * 3600),
+            warmup: Duration::ZERO,
+            ..scenario
+        }
+    });
+    let results = run(cells.to_vec(), &["default"], 1);
+    for (name, results) in steady.iter().zip(results) {
+        let (resent, requests) = (of(&results[0], "resent"), of(&results[0], "requests"));
+        let deviation = (BUDGET * (1.0 - BUDGET) / requests).sqrt();
+        assert!(resent <= BUDGET + 3.0 * deviation, "{name}: {resent} of {requests}");
+    }
+}
+
+#[test]
+fn who_asks_in_an_outage_that_ends_in_time_is_answered() {
+    let outages = ["outage-up", "outage-both"];
+    let cells = outages.map(|name| {
+        let scenario = find(name).remove(0);
+        Scenario { requests: Some(3600), duration: Duration::from_secs(3600), ..scenario }
+    });
+    for (name, results) in outages.iter().zip(run(cells.to_vec(), &["default"], 1)) {
+        let survived = of(&results[0], "survived");
+        assert!(survived >= 0.95, "{name}: {survived}");
+    }
+}
+
+#[test]
+fn it_collapses_nowhere_where_another_survives() {
+    let own = named().map(|scenario| {
+        // Those that wait for their answers are as many as they are.
+        let most = (4 * scenario.clients.count).max(500);
+        Scenario { requests: Some(most), warmup: Duration::ZERO, ..scenario }
+    });
+    let crowded = ["nb-iot-a", "step", "overload-80", "nat-rebind-midway", "bufferbloat-cross"];
+    let cells: Vec<_> = own.chain(crowded.map(|name| loaded(name, 100.0, 4000))).collect();
+    let names: Vec<_> = cells.iter().map(|cell| cell.name.clone()).collect();
+    for (name, results) in names.iter().zip(run(cells, &["default", "fixed", "p95", "cocoa", "rfc6298"], 1)) {
+        let [default, others @ ..] = &results[..] else { panic!("no policy") };
+        let answered = of(default, "answered");
+        let best = others.iter().map(|other| of(other, "answered")).fold(0.0, f64::max);
+        assert!(answered >= 0.5 || best <= 2.0 * answered, "{name}: {answered}, and {best} of another");
+    }
+}
