@@ -60,6 +60,7 @@ impl Profile {
                 ("retransmit.schedule", "doubling"),
                 ("retransmit.dup_ack_match", "false"),
                 ("retransmit.probe", "off"),
+                ("retransmit.mid", "same"),
                 ("retry.max_attempts", "1"),
             ],
             // Milliseconds, and room for many at a time.
@@ -81,6 +82,7 @@ impl Profile {
                 ("token", "fresh"),
                 ("post_guard", "none"),
                 ("retransmit.probe", "off"),
+                ("retransmit.mid", "same"),
                 ("retry.max_attempts", "1"),
             ],
         }
