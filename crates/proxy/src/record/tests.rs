@@ -69,15 +69,14 @@ fn reference(record: &Record, outside: &Outside<'_>) -> String {
     field("client_token", quoted(record.client_token.to_string()));
     field("upstream_token", quoted(traces.last().map_or(String::new(), |trace| trace.token.to_string())));
     field("client_mid", record.client_message_id.to_string());
-    let copies: Vec<_> =
-        traces.iter().flat_map(|trace| (0..).zip(&trace.copies).map(move |copy| (trace, copy))).collect();
-    let attempt = |(index, (trace, (place, copy))): (usize, &(&Trace, (usize, &Copy)))| {
+    let copies: Vec<_> = traces.iter().flat_map(|trace| (0..).zip(&trace.copies)).collect();
+    let attempt = |(index, (place, copy)): (usize, &(usize, &Copy))| {
         let kind = match (index, place) {
             (0, _) => "first",
             (_, 0) => "reissue",
             _ => "retransmission",
         };
-        let next = copies.get(index + 1).map_or(record.answered, |(_, (_, next))| next.sent);
+        let next = copies.get(index + 1).map_or(record.answered, |(_, next)| next.sent);
         format!(
             r#"{{"mid":{},"kind":"{kind}","at_ms":{},"took_ms":{},"rto_ms":{}}}"#,
             copy.message_id,
