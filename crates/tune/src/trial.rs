@@ -141,8 +141,8 @@ mod tests {
 
     #[test]
     fn silence_is_a_trial_and_a_reset_is_none() {
-        let silent =
-            FAILED.replace("\"first_ack_ms\":2272.690,\"acks\":1", "\"first_ack_ms\":null,\"acks\":0");
+        let acknowledged = "\"first_ack_ms\":2272.690,\"first_ack_mid\":17,\"acks\":1";
+        let silent = FAILED.replace(acknowledged, "\"first_ack_ms\":null,\"first_ack_mid\":null,\"acks\":0");
         assert!(!trial(&silent).unwrap().arrived);
         assert_eq!(trial(&silent.replace("timeout", "reset")), None);
         assert_eq!(trial(&USUAL.replace("\"con\"", "\"non\"")), None);
