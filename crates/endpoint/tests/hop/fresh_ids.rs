@@ -59,13 +59,9 @@ fn an_acknowledgement_of_any_copy_ends_the_copies_and_is_an_exact_sample() {
         hop.events();
         hop.now += Duration::from_millis(70);
         hop.receive(&empty_ack(left[copy].1));
-        let round_trip = hop.events().iter().find_map(|event| match event {
-            Event::Acknowledged { exchange: of, round_trip } => {
-                assert_eq!(*of, exchange);
-                *round_trip
-            }
-            _ => None,
-        });
+        let told = hop.events();
+        let [Event::Acknowledged { exchange: of, round_trip }] = told[..] else { panic!("{told:?}") };
+        assert_eq!(of, exchange);
         let millis = hop.now.since(left[copy].0).as_millis() as u64;
         assert!(is_about(round_trip, millis), "copy {copy}: {round_trip:?}, {millis} ms");
         assert!(hop.wait(hop.now + Duration::from_secs(60)).is_empty(), "no further copy");
