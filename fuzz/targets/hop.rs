@@ -173,7 +173,9 @@ impl Hop {
 
     fn send_request(&mut self, peer: Peer, confirmable: bool) {
         let content = Content::bare(Code::GET);
-        let sent = self.endpoint.send_request(&peer, confirmable, None, &content, &self.schedule(), self.now);
+        // Every other one has a Message ID of its own for each copy.
+        let schedule = Schedule { fresh_ids: self.open.len() % 2 == 1, ..self.schedule() };
+        let sent = self.endpoint.send_request(&peer, confirmable, None, &content, &schedule, self.now);
         if let Ok(exchange) = sent {
             assert!(self.open.insert(exchange), "a name is given once");
         }

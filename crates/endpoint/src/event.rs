@@ -76,7 +76,7 @@ pub enum Event {
     Acknowledged {
         /// The exchange.
         exchange: ExchangeId,
-        /// The round-trip time, when exactly one copy had left.
+        /// The round-trip time, when it is certain which copy was acknowledged.
         round_trip: Option<Duration>,
     },
     /// An Acknowledgement came for a message that was acknowledged before, or that is over, or that never
@@ -84,7 +84,7 @@ pub enum Event {
     AcknowledgedAgain {
         /// From whom.
         peer: Peer,
-        /// The Message ID.
+        /// Its Message ID.
         message_id: u16,
     },
     /// The wait for an Acknowledgement ran out; another copy left if `copies` grew.

@@ -13,8 +13,24 @@ use crate::peer::Peer;
 pub struct Copy {
     /// When.
     pub sent: Instant,
+    /// In nanoseconds, so that a copy takes 24 bytes with its Message ID.
+    timeout: u64,
+    /// Under which Message ID: that of the first copy, unless the schedule gives each its own.
+    pub message_id: u16,
+}
+
+impl Copy {
+    /// One that left at `sent` under this Message ID; its Acknowledgement was waited for so long, up to 584
+    /// years.
+    pub const fn new(sent: Instant, timeout: Duration, message_id: u16) -> Self {
+        let nanos = timeout.as_secs().saturating_mul(1_000_000_000);
+        Self { sent, timeout: nanos.saturating_add(timeout.subsec_nanos() as u64), message_id }
+    }
+
     /// How long an Acknowledgement was waited for before the next; zero for Non-confirmable.
-    pub timeout: Duration,
+    pub const fn timeout(&self) -> Duration {
+        Duration::from_nanos(self.timeout)
+    }
 }
 
 /// How an exchange went, for records and estimators.
@@ -22,8 +38,6 @@ pub struct Copy {
 pub struct Trace {
     /// To whom.
     pub peer: Peer,
-    /// Our Message ID.
-    pub message_id: u16,
     /// Our token, or the one the caller gave.
     pub token: Token,
     /// Whether it was Confirmable.
@@ -32,6 +46,8 @@ pub struct Trace {
     pub copies: SmallVec<[Copy; 2]>,
     /// When the first Acknowledgement came, with or without a response.
     pub first_ack: Option<Instant>,
+    /// The Message ID it carried.
+    pub first_ack_id: Option<u16>,
     /// Acknowledgements that came.
     pub acks: u32,
     /// How the response came.

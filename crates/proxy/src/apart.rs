@@ -1,6 +1,6 @@
 //! Which copy of a request was acknowledged (RFC 6298 §3, Karn's problem, on CoAP's wire).
 //!
-//! All copies carry one Message ID, so an Acknowledgement after the second copy may answer either. Two
+//! Where all copies carry one Message ID, an Acknowledgement after the second copy may answer either. Two
 //! things tell without asking anything of the origin:
 //!
 //! ```text
@@ -16,13 +16,16 @@
 //!
 //! Counting needs time: Acknowledgements are awaited for a while after the first. What stays untold then
 //! is told to whoever owns this, who may ask by a ping.
+//!
+//! Where copies carry Message IDs of their own nothing needs telling: each Acknowledgement is a round trip of
+//! its copy, also one that comes after the exchange is over. Those are awaited for the same while.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use ahash::RandomState;
-use coapway_endpoint::{Course, Peer};
+use coapway_endpoint::{Copy, Course, Peer, Trace};
 use coapway_time::Instant;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -44,11 +47,21 @@ pub(crate) struct Key {
 #[derive(Clone, Copy, Debug)]
 struct Watched {
     origin: u32,
-    /// Acknowledgements still to come.
-    missing: u32,
-    /// From the first copy to the first Acknowledgement.
-    round_trip: Duration,
+    what: What,
     until: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    /// As many copies under one Message ID.
+    Counted {
+        /// Acknowledgements still to come.
+        missing: u32,
+        /// From the first copy to the first Acknowledgement.
+        round_trip: Duration,
+    },
+    /// The only copy under its Message ID, and when it left.
+    Only(Instant),
 }
 
 /// Messages that were acknowledged after more than one copy.
@@ -72,24 +85,38 @@ impl Apart {
     /// has just come.
     pub(crate) fn watch(&mut self, key: Key, origin: u32, copies: &[Instant], watch: Duration, now: Instant) {
         let [first, others @ ..] = copies else { return };
-        if self.order.len() >= MOST {
-            return;
-        }
-        let until = now + watch.max(LEAST_WATCH);
-        let (missing, round_trip) = (others.len() as u32, now.since(*first));
-        self.watched.insert(key, Watched { origin, missing, round_trip, until });
-        self.order.push_back((until, key));
+        let what = What::Counted { missing: others.len() as u32, round_trip: now.since(*first) };
+        self.await_one(key, Watched { origin, what, until: now + watch.max(LEAST_WATCH) });
     }
 
-    /// One more Acknowledgement came. Says of which origin, and what the first one told, once it is the
-    /// last.
-    pub(crate) fn acknowledged(&mut self, key: &Key) -> Option<(u32, Duration)> {
-        let watched = self.watched.get_mut(key)?;
-        watched.missing = watched.missing.saturating_sub(1);
-        if watched.missing > 0 {
-            return None;
+    /// The Acknowledgement of a copy that left at `sent` is awaited from now on; no other has its Message ID.
+    pub(crate) fn watch_only(&mut self, key: Key, origin: u32, sent: Instant, watch: Duration, now: Instant) {
+        let until = now + watch.max(LEAST_WATCH);
+        self.await_one(key, Watched { origin, what: What::Only(sent), until });
+    }
+
+    fn await_one(&mut self, key: Key, watched: Watched) {
+        if self.order.len() < MOST {
+            self.watched.insert(key, watched);
+            self.order.push_back((watched.until, key));
         }
-        self.watched.remove(key).map(|watched| (watched.origin, watched.round_trip))
+    }
+
+    /// One more Acknowledgement came. Says of which origin, and which round trip that tells: that of its
+    /// copy, or, once all came, that of the first.
+    pub(crate) fn acknowledged(&mut self, key: &Key, now: Instant) -> Option<(u32, Told)> {
+        let watched = self.watched.get_mut(key)?;
+        let told = match &mut watched.what {
+            What::Only(sent) => Told { round_trip: now.since(*sent), by_counting: false },
+            What::Counted { missing, round_trip } => {
+                *missing = missing.saturating_sub(1);
+                if *missing > 0 {
+                    return None;
+                }
+                Told { round_trip: *round_trip, by_counting: true }
+            }
+        };
+        self.watched.remove(key).map(|watched| (watched.origin, told))
     }
 
     /// When to call [`Apart::expire`] next.
@@ -97,36 +124,65 @@ impl Apart {
         self.order.front().map(|&(until, _)| until)
     }
 
-    /// A message whose Acknowledgements were awaited in vain: its origin, by number and by address.
+    /// A message whose Acknowledgements were counted in vain: its origin, by number and by address.
     pub(crate) fn expire(&mut self, now: Instant) -> Option<(u32, SocketAddr)> {
         while let Some(&(until, key)) = self.order.front() {
             if until > now {
                 return None;
             }
             self.order.pop_front();
-            if self.watched.get(&key).is_some_and(|watched| watched.until <= now) {
-                return self.watched.remove(&key).map(|watched| (watched.origin, key.peer.remote));
+            if self.watched.get(&key).is_some_and(|watched| watched.until <= now)
+                && let Some(Watched { origin, what: What::Counted { .. }, .. }) = self.watched.remove(&key)
+            {
+                return Some((origin, key.peer.remote));
             }
         }
         None
     }
 }
 
-/// A message that was acknowledged after a retransmission.
-#[derive(Clone, Debug)]
-pub(crate) struct Ambiguous {
-    pub(crate) key: Key,
-    /// When its copies left.
-    pub(crate) copies: SmallVec<[Instant; 4]>,
+/// What an Acknowledgement told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) round_trip: Duration,
+    /// Not by its Message ID alone.
+    pub(crate) by_counting: bool,
 }
 
-impl Ambiguous {
+/// A message of which several copies left.
+#[derive(Clone, Debug)]
+pub(crate) struct Several {
+    pub(crate) peer: Peer,
+    /// The Message ID of its first Acknowledgement.
+    pub(crate) acknowledged: Option<u16>,
+    copies: SmallVec<[Copy; 4]>,
+}
+
+impl Several {
     pub(crate) fn of(course: &Course<'_>) -> Self {
         let copies = std::iter::once(course.first()).chain(course.further().iter().copied());
-        Self {
-            key: Key { peer: course.peer(), message_id: course.message_id() },
-            copies: copies.map(|copy| copy.sent).collect(),
-        }
+        Self { peer: course.peer(), acknowledged: course.first_ack_id(), copies: copies.collect() }
+    }
+
+    /// `None` where all copies have one Message ID.
+    pub(crate) fn with_fresh_ids(trace: &Trace) -> Option<Self> {
+        let course = trace.course()?;
+        let differ = course.further().last().is_some_and(|last| last.message_id != course.message_id());
+        differ.then(|| Self::of(&course))
+    }
+
+    /// When the copies left under this Message ID.
+    pub(crate) fn under(&self, message_id: u16) -> SmallVec<[Instant; 4]> {
+        self.copies.iter().filter(|copy| copy.message_id == message_id).map(|copy| copy.sent).collect()
+    }
+
+    /// The Message IDs that were not acknowledged, each with when the only copy under it left.
+    pub(crate) fn others(&self) -> impl Iterator<Item = (u16, Instant)> {
+        let open = self.copies.iter().filter(|copy| Some(copy.message_id) != self.acknowledged);
+        open.filter_map(|copy| match self.under(copy.message_id)[..] {
+            [only] => Some((copy.message_id, only)),
+            _ => None,
+        })
     }
 }
 
@@ -167,11 +223,12 @@ mod tests {
     fn as_many_acknowledgements_as_copies_tell_that_the_first_answers_the_first() {
         let mut apart = apart();
         apart.watch(key(1), 7, &[at(0), at(2000), at(2200)], millis(500), at(2300));
-        assert_eq!(apart.acknowledged(&key(2)), None, "of another message");
-        assert_eq!(apart.acknowledged(&key(1)), None, "one is missing");
-        assert_eq!(apart.acknowledged(&key(1)), Some((7, millis(2300))));
+        assert_eq!(apart.acknowledged(&key(2), at(2400)), None, "of another message");
+        assert_eq!(apart.acknowledged(&key(1), at(2400)), None, "one is missing");
+        let told = Told { round_trip: millis(2300), by_counting: true };
+        assert_eq!(apart.acknowledged(&key(1), at(2400)), Some((7, told)));
         assert!(apart.is_empty() && apart.expire(at(10_000)).is_none(), "told once");
-        assert_eq!(apart.acknowledged(&key(1)), None, "the network made that one");
+        assert_eq!(apart.acknowledged(&key(1), at(2400)), None, "the network made that one");
     }
 
     #[test]
@@ -182,8 +239,36 @@ mod tests {
         assert_eq!(apart.next_end(), Some(at(2300)), "two seconds at least");
         let peer = key(1).peer.remote;
         assert_eq!((apart.expire(at(2299)), apart.expire(at(2300))), (None, Some((7, peer))));
-        assert_eq!(apart.acknowledged(&key(1)), None, "too late");
+        assert_eq!(apart.acknowledged(&key(1), at(2300)), None, "too late");
         assert_eq!((apart.expire(at(5299)), apart.expire(at(5300))), (None, Some((8, peer))));
+    }
+
+    #[test]
+    fn a_copy_with_a_message_id_of_its_own_is_told_by_it() {
+        let mut apart = apart();
+        apart.watch_only(key(1), 7, at(100), millis(500), at(300));
+        apart.watch_only(key(2), 7, at(200), millis(500), at(300));
+        let told = Told { round_trip: millis(900), by_counting: false };
+        assert_eq!(apart.acknowledged(&key(1), at(1000)), Some((7, told)));
+        assert_eq!(apart.acknowledged(&key(1), at(1001)), None, "the network made that one");
+        assert_eq!(apart.expire(at(2300)), None, "that one stays silent asks for no ping");
+        assert!(apart.is_empty() && apart.next_end().is_none());
+    }
+
+    #[test]
+    fn of_several_copies_those_count_that_left_alone_under_their_message_id() {
+        let copies = [(1, 10), (2, 20), (3, 30), (3, 40)];
+        let copy = |(id, sent)| Copy::new(at(sent), millis(10), id);
+        let several = |acknowledged| Several {
+            peer: key(1).peer,
+            acknowledged,
+            copies: copies.into_iter().map(copy).collect(),
+        };
+        let others = |acknowledged| several(acknowledged).others().collect::<Vec<_>>();
+        assert_eq!(others(None), [(1, at(10)), (2, at(20))]);
+        assert_eq!(others(Some(1)), [(2, at(20))]);
+        assert_eq!(others(Some(3)), [(1, at(10)), (2, at(20))]);
+        assert_eq!(several(None).under(3)[..], [at(30), at(40)]);
     }
 
     #[test]

@@ -56,6 +56,9 @@ impl Upstreams {
     ///
     /// A Non-confirmable request says nothing: there are origins that never answer one.
     pub(crate) fn missed(&mut self, index: u32, trace: &Trace, failure: Failure, now: Instant) {
+        if failure == Failure::TimedOut && trace.acks == 0 {
+            self.await_late(index, trace, now);
+        }
         let Some(origin) = self.origins.get_mut(index) else { return };
         let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
         let [Some(first), Some(last)] = [trace.copies.first(), trace.copies.last()] else { return };

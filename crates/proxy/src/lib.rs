@@ -68,8 +68,8 @@ pub use kept::Kept;
 pub use learned::Learned;
 pub use output::Output;
 pub use parameters::{
-    CopySchedule, Limits, Parameters, Patience, PostGuard, Probe, RetransmitParameters, RetryParameters,
-    TokenPolicy, UpstreamParameters,
+    CopyIds, CopySchedule, Limits, Parameters, Patience, PostGuard, Probe, RetransmitParameters,
+    RetryParameters, TokenPolicy, UpstreamParameters,
 };
 pub use proxy::{Occupancy, Proxy};
 pub use record::{Exchanges, Lines, Path, Record};

@@ -31,6 +31,10 @@ pub(crate) struct Order {
     pub(crate) confirmable: bool,
     /// Whether all copies may leave that MAX_RETRANSMIT allows.
     pub(crate) idempotent: bool,
+    /// Whether it changes nothing at the origin.
+    pub(crate) safe: bool,
+    /// Whether it may be issued anew.
+    pub(crate) reissuable: bool,
     /// Whether it was sent before, in another exchange.
     pub(crate) is_reissue: bool,
 }
@@ -45,6 +49,8 @@ impl Order {
             transfer: Transfer::of(fetch),
             confirmable: fetch.confirmable,
             idempotent: fetch.method.is_idempotent(),
+            safe: fetch.method.is_safe(),
+            reissuable: fetch.reissuable,
             is_reissue: !fetch.earlier().is_empty(),
         }
     }

@@ -102,6 +102,23 @@ pub struct RetransmitParameters {
     pub dup_ack_match: bool,
     /// What is done when they tell nothing and a back-off is held.
     pub probe: Probe,
+    /// Which requests get a Message ID of its own for each copy.
+    pub mid: CopyIds,
+}
+
+/// Which Message IDs the copies of a request carry.
+///
+/// Copies with Message IDs of their own are told apart by their Acknowledgements, and an origin takes each
+/// for a request of its own: it may execute all of them. One that may not be issued anew (R-USR-09), as all
+/// that OSCORE protects (R-OSC-05), keeps its Message ID whatever is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyIds {
+    /// All the same one (RFC 7252 §4.2).
+    Same,
+    /// One each for GET and FETCH.
+    FreshSafe,
+    /// One each for whatever may be executed again: PUT, DELETE and iPATCH as well.
+    FreshIdempotent,
 }
 
 /// When the copies of a request leave.
@@ -130,6 +147,7 @@ impl Default for RetransmitParameters {
             extra: 2,
             dup_ack_match: true,
             probe: Probe::PingOnAmbiguity,
+            mid: CopyIds::Same,
         }
     }
 }

@@ -6,7 +6,7 @@ use coapway_endpoint::{Estimator, Schedule, Timing, TransmissionParameters};
 use coapway_time::Instant;
 
 use crate::order::Order;
-use crate::parameters::{CopySchedule, UpstreamParameters};
+use crate::parameters::{CopyIds, CopySchedule, UpstreamParameters};
 
 /// The last copy of a stretched schedule leaves one timeout before the end, and this share of the time before
 /// it at the most: an outage that ends before is survived.
@@ -65,6 +65,11 @@ pub(crate) fn schedule(
         span: derived.span,
         stretch,
         ends_at_stretch: true,
+        fresh_ids: match parameters.retransmit.mid {
+            CopyIds::Same => false,
+            CopyIds::FreshSafe => order.safe && order.reissuable,
+            CopyIds::FreshIdempotent => order.idempotent && order.reissuable,
+        },
         last_copy_before: order.deadline - learned.unwrap_or_default(),
         deadline: order.deadline,
         lifetime: derived.lifetime,

@@ -9,11 +9,11 @@
 
 use std::time::Duration;
 
-use coapway_endpoint::{Peer, Schedule, TransmissionParameters};
+use coapway_endpoint::{Peer, Schedule, Trace, TransmissionParameters};
 use coapway_message::ExchangeId;
 use coapway_time::Instant;
 
-use crate::apart::{Ambiguous, Key, by_causality};
+use crate::apart::{Key, Several, by_causality};
 use crate::parameters::Probe;
 use crate::pings::Pings;
 use crate::upstreams::{Deadline, Upstreams};
@@ -32,13 +32,19 @@ const EMPTY: u32 = 4;
 
 impl Upstreams {
     /// The first Acknowledgement of a message of which several copies had left.
-    pub(crate) fn acknowledged_ambiguously(&mut self, index: u32, ambiguous: &Ambiguous, now: Instant) {
-        let Ambiguous { key, copies } = ambiguous;
+    pub(crate) fn acknowledged_after_several(&mut self, index: u32, several: &Several, now: Instant) {
+        self.await_others(index, several, now);
+        let Some(message_id) = several.acknowledged else { return };
+        let copies = several.under(message_id);
+        if copies.len() < 2 {
+            return;
+        }
+        let key = Key { peer: several.peer, message_id };
         let Some(origin) = self.origins.get_mut(index) else { return };
         let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
         let retransmit = parameters.retransmit;
         if retransmit.dup_ack_match
-            && let Some(round_trip) = by_causality(copies, origin.round_trip.minimum(), now)
+            && let Some(round_trip) = by_causality(&copies, origin.round_trip.minimum(), now)
         {
             origin.round_trip.sample(round_trip, now);
             return;
@@ -52,10 +58,34 @@ impl Upstreams {
         if retransmit.dup_ack_match || retransmit.probe != Probe::Off {
             let was_empty = self.apart.next_end().is_none();
             let watch = origin.round_trip.in_force(parameters.max_wait);
-            self.apart.watch(*key, index, copies, watch, now);
-            if was_empty && let Some(end) = self.apart.next_end() {
-                self.timers.insert(end, Deadline::Untold);
-            }
+            self.apart.watch(key, index, &copies, watch, now);
+            self.wake_for_untold(was_empty);
+        }
+    }
+
+    /// An exchange failed: an Acknowledgement that comes now says all the same how long the path takes, where
+    /// it says of which copy it is.
+    pub(crate) fn await_late(&mut self, index: u32, trace: &Trace, now: Instant) {
+        if let Some(several) = Several::with_fresh_ids(trace) {
+            self.await_others(index, &several, now);
+        }
+    }
+
+    /// Acknowledgements of copies with Message IDs of their own are awaited, for what they tell.
+    fn await_others(&mut self, index: u32, several: &Several, now: Instant) {
+        let Some(origin) = self.origins.get(index) else { return };
+        let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
+        let was_empty = self.apart.next_end().is_none();
+        let watch = origin.round_trip.in_force(parameters.max_wait);
+        for (message_id, sent) in several.others() {
+            self.apart.watch_only(Key { peer: several.peer, message_id }, index, sent, watch, now);
+        }
+        self.wake_for_untold(was_empty);
+    }
+
+    fn wake_for_untold(&mut self, was_empty: bool) {
+        if was_empty && let Some(end) = self.apart.next_end() {
+            self.timers.insert(end, Deadline::Untold);
         }
     }
 
@@ -64,11 +94,12 @@ impl Upstreams {
         if self.apart.is_empty() {
             return;
         }
-        let Some((index, round_trip)) = self.apart.acknowledged(&Key { peer, message_id }) else { return };
+        let Some((index, told)) = self.apart.acknowledged(&Key { peer, message_id }, now) else { return };
         let Some(origin) = self.origins.get_mut(index) else { return };
         let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
-        if parameters.retransmit.dup_ack_match && origin.address == peer.remote {
-            origin.round_trip.sample(round_trip, now);
+        let counts = parameters.retransmit.dup_ack_match || !told.by_counting;
+        if counts && origin.address == peer.remote {
+            origin.round_trip.sample(told.round_trip, now);
         }
     }
 

@@ -15,7 +15,7 @@ use coapway_time::{Instant, Timers};
 use hashbrown::HashMap;
 
 use crate::alert::Alert;
-use crate::apart::{Ambiguous, Apart};
+use crate::apart::{Apart, Several};
 use crate::budget::Budget;
 use crate::origin::ORIGIN_LIFETIME;
 use crate::origins::Origins;
@@ -101,14 +101,14 @@ struct Arrival {
     confirmable: bool,
     sample: Option<Duration>,
     /// What is acknowledged now, after a retransmission.
-    ambiguous: Option<Ambiguous>,
+    several: Option<Several>,
 }
 
 impl Arrival {
     fn of(course: &Course<'_>, sample: Option<Duration>, now: Instant) -> Self {
-        let is_ambiguous = course.copies() > 1 && course.first_ack() == Some(now);
-        let ambiguous = is_ambiguous.then(|| Ambiguous::of(course));
-        Self { copies: course.copies(), confirmable: course.is_confirmable(), sample, ambiguous }
+        let are_several = course.copies() > 1 && course.first_ack() == Some(now);
+        let several = are_several.then(|| Several::of(course));
+        Self { copies: course.copies(), confirmable: course.is_confirmable(), sample, several }
     }
 }
 
@@ -400,12 +400,13 @@ impl Upstreams {
         let Some(origin) = self.origins.get_mut(outstanding.origin) else { return };
         origin.window.arrived(now);
         origin.permits.probing.heard();
-        let Arrival { copies, confirmable, sample, ambiguous } = arrival;
+        let Arrival { copies, confirmable, sample, several } = arrival;
         if let Some(sample) = sample {
             origin.round_trip.sample(sample, now);
             origin.window.saw(sample, now);
-        } else if let Some(ambiguous) = &ambiguous {
-            self.acknowledged_ambiguously(outstanding.origin, ambiguous, now);
+        }
+        if let Some(several) = &several {
+            self.acknowledged_after_several(outstanding.origin, several, now);
         }
         let Some(origin) = self.origins.get_mut(outstanding.origin) else { return };
         if !outstanding.in_window {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use coapway_endpoint::{EndpointParameters, Local, Seed};
 use coapway_message::{Code, Content, Datagram, MessageType, OptionNumber, Options, OptionsWriter, datagram};
 use coapway_proxy::{
-    Input, Limits, Lines, Listening, Output, Parameters, Proxy, Record, Sampling, SocketRole,
-    UpstreamParameters,
+    CopyIds, Input, Limits, Lines, Listening, Output, Parameters, Proxy, Record, RetransmitParameters,
+    Sampling, SocketRole, UpstreamParameters,
 };
 use coapway_relay::Forward;
 use coapway_time::Instant;
@@ -22,9 +22,13 @@ struct Out {
 }
 
 fn proxy(sampling: Sampling) -> Proxy {
+    with(UpstreamParameters::default(), sampling)
+}
+
+fn with(upstream: UpstreamParameters, sampling: Sampling) -> Proxy {
     let parameters = Parameters {
         downstream: EndpointParameters::default(),
-        upstreams: vec![UpstreamParameters::default()],
+        upstreams: vec![upstream],
         relay: coapway_relay::Parameters { forward: Forward::Open, ..coapway_relay::Parameters::default() },
         answer_within: None,
         patience: coapway_proxy::Patience::Off,
@@ -118,6 +122,47 @@ fn a_record_agrees_with_what_left() {
         assert!(line.contains(&part), "{part} is not in {line}");
     }
     assert!(!line.contains("secret"), "{line}");
+}
+
+#[test]
+fn a_record_names_the_message_id_of_each_copy_and_the_one_that_was_acknowledged() {
+    let retransmit = RetransmitParameters { mid: CopyIds::FreshSafe, ..RetransmitParameters::default() };
+    let upstream = UpstreamParameters { retransmit, ..UpstreamParameters::default() };
+    let (mut proxy, mut out) = (with(upstream, Sampling::ALL), Out::default());
+    give(&mut proxy, SocketRole::Listener(0), 40_000, &request(), Instant::ZERO);
+    drain(&mut proxy, &mut out, Instant::ZERO);
+    let mut now = Instant::ZERO;
+    while out.to_origin.len() < 3 {
+        now = out.wake.expect("the next copy is due");
+        proxy.handle_input(Input::Wake, now);
+        drain(&mut proxy, &mut out, now);
+    }
+    let left: Vec<_> =
+        out.to_origin.iter().map(|(_, bytes)| Datagram::parse(bytes).expect("valid")).collect();
+    let ids: Vec<_> = left.iter().map(|datagram| datagram.message_id).collect();
+    let (mut acknowledgement, mut answer) = (Vec::new(), Vec::new());
+    let content = Content::bare(Code::EMPTY);
+    datagram::encode(&mut acknowledgement, MessageType::Acknowledgement, ids[1], b"", &content);
+    let content = Content { code: Code::CONTENT, options: Options::NONE, payload: b"shut" };
+    datagram::encode(&mut answer, MessageType::Acknowledgement, ids[0], left[0].token, &content);
+    let mut after = Out::default();
+    for (millis, bytes) in [(30, acknowledgement), (50, answer)] {
+        let now = now + Duration::from_millis(millis);
+        give(&mut proxy, SocketRole::Upstream { ipv6: false, number: 0 }, 5700, &bytes, now);
+        drain(&mut proxy, &mut after, now);
+    }
+    let [record] = &after.records[..] else { panic!("{} records", after.records.len()) };
+    let mut line = vec![0; Lines::room(record, "default")];
+    let length = Lines::new(0).write(record, "default", &|_| None, &mut line).expect("there is room");
+    let line: serde_json::Value = serde_json::from_slice(&line[..length]).expect("JSON");
+    let attempts = line["attempts"].as_array().expect("a list");
+    assert!(attempts.iter().map(|attempt| &attempt["mid"]).eq(ids.iter()));
+    let kinds: Vec<_> = attempts.iter().map(|attempt| &attempt["kind"]).collect();
+    assert_eq!(kinds, ["first", "retransmission", "retransmission"]);
+    assert_eq!((&line["first_ack_mid"], &line["acks"]), (&ids[1].into(), &2.into()));
+    let trace = &record.exchanges.traces()[0];
+    let since_second = now.since(out.to_origin[1].0) + Duration::from_millis(30);
+    assert_eq!(trace.exact_round_trip(), Some(since_second));
 }
 
 /// Asks, has the origin answer at once, and returns what came out.

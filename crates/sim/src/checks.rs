@@ -23,6 +23,7 @@ mod executions;
 mod leftovers;
 mod probing;
 mod reissue;
+mod renamed;
 mod rules;
 mod settlement;
 mod tokens;
@@ -52,6 +53,7 @@ impl fmt::Display for Violation {
 #[derive(Debug)]
 pub struct Checks {
     violations: Vec<Violation>,
+    renamed: renamed::Renamed,
     exchanges: Exchanges,
     settlement: settlement::Settlement,
     acknowledgement: acknowledgement::Acknowledgement,
@@ -71,6 +73,7 @@ impl Checks {
     pub fn new(rules: Rules) -> Self {
         Self {
             violations: Vec::new(),
+            renamed: renamed::Renamed::new(&rules),
             exchanges: Exchanges::default(),
             settlement: settlement::Settlement::new(&rules),
             acknowledgement: acknowledgement::Acknowledgement::new(&rules),
@@ -103,6 +106,7 @@ impl Checks {
 
     /// A datagram came to one of the proxy's sockets.
     pub fn proxy_received(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8], now: Instant) {
+        let bytes = &self.renamed.received(from, to, bytes).unwrap_or_default();
         self.acknowledgement.received(from, to, bytes, now);
         self.copies.received(from, to, bytes);
         self.tokens.received(to, bytes);
@@ -119,6 +123,7 @@ impl Checks {
     /// An ICMP error came to one of the proxy's sockets, about a datagram from there.
     pub fn proxy_refused(&mut self, from: SocketAddr, to: SocketAddr, quoted: &[u8], _now: Instant) {
         self.downstream_window.refused(from, to, quoted);
+        let quoted = &self.renamed.quoted(from, to, quoted);
         if let Some(number) = self.exchanges.refused(from, to, quoted) {
             self.upstream_window.moved(number, &self.exchanges);
             self.probing.refused(to);
@@ -129,7 +134,10 @@ impl Checks {
     pub fn proxy_sent(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8], now: Instant) {
         self.acknowledgement.sent(from, to, bytes);
         self.downstream_window.sent(from, to, bytes, now);
+        let (bytes, renamed) = self.renamed.sent(from, to, bytes, now);
+        let bytes = &bytes;
         let mut found = vec![
+            renamed,
             self.copies.sent(from, to, bytes, now),
             self.tokens.sent(from, to, bytes, now),
             self.answers.answered(from, to, bytes),

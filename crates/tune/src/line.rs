@@ -17,6 +17,8 @@ pub(crate) struct Copy {
     pub(crate) wait: f64,
     /// Its Message ID.
     pub(crate) message_id: u16,
+    /// Whether it is the first of its exchange.
+    pub(crate) begins: bool,
 }
 
 /// How the origin's response came.
@@ -87,6 +89,8 @@ pub(crate) struct Forward<'l> {
     pub(crate) copies: SmallVec<[Copy; 4]>,
     /// When the first Acknowledgement came.
     pub(crate) first_ack: Option<f64>,
+    /// The Message ID it carried, where the record tells.
+    pub(crate) first_ack_id: Option<u16>,
     pub(crate) acks: u64,
     /// What came after the answer, where the record tells.
     pub(crate) late: Option<u64>,

@@ -174,9 +174,9 @@ impl Observed {
             self.shortest_wait = self.shortest_wait.min(first.wait);
         }
         if forward.cause == Cause::TimedOut && forward.first_ack.is_none() {
-            let alike = forward.copies.iter().filter(|copy| copy.message_id == first.message_id);
+            let further = forward.copies.iter().skip(1).take_while(|copy| !copy.begins);
             let most = &mut self.most_in_vain[usize::from(forward.is_once())];
-            *most = (*most).max(alike.count() as u32 - 1);
+            *most = (*most).max(further.count() as u32);
         }
     }
 

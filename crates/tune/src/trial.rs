@@ -37,13 +37,15 @@ impl Trial {
         }
         let end = forward.first_ack.unwrap_or(forward.total);
         let left = forward.copies.iter().filter(|copy| copy.at <= end);
-        // A piggybacked response says by its Message ID in which of several exchanges it came: the
-        // last one that the record names.
+        // An Acknowledgement is of a copy under its Message ID. Where the record does not name that, a
+        // piggybacked response came in the last exchange that it names.
         let last = forward.copies.last()?.message_id;
-        let in_last = |id: u16| forward.answer != Some(Answer::Piggybacked) || id == last;
+        let in_last = (forward.answer == Some(Answer::Piggybacked)).then_some(last);
+        let acknowledged = forward.first_ack_id.or(in_last);
+        let is_of = |id: u16| acknowledged.is_none_or(|acknowledged| id == acknowledged);
         let copies: SmallVec<[Elapsed; 3]> = left
             .take(MOST)
-            .map(|copy| Elapsed { millis: (end - copy.at) as f32, is_candidate: in_last(copy.message_id) })
+            .map(|copy| Elapsed { millis: (end - copy.at) as f32, is_candidate: is_of(copy.message_id) })
             .collect();
         let arrived = forward.first_ack.is_some() && copies.iter().any(|copy| copy.is_candidate);
         let arrivals = forward.late.map(|late| (forward.acks + late).max(u64::from(arrived)));
@@ -115,23 +117,32 @@ mod tests {
 
     #[test]
     fn of_several_copies_any_may_be_acknowledged() {
-        let failed = trial(FAILED).unwrap();
+        let silent_of_it = FAILED.replace("\"first_ack_mid\":17,", "");
+        let failed = trial(&silent_of_it).unwrap();
         assert!(failed.arrived && failed.exact().is_none());
-        assert_eq!(failed.copies.len(), 3);
-        assert!(failed.copies.iter().all(|copy| copy.is_candidate));
+        assert_eq!(candidates(&silent_of_it), [true, true, true]);
         // The response came in an Acknowledgement: to the second exchange, with its one copy.
-        let resolved =
-            trial(&FAILED.replace("\"answer_kind\":null", "\"answer_kind\":\"piggybacked\"")).unwrap();
-        assert_eq!(
-            resolved.copies.iter().map(|copy| copy.is_candidate).collect::<Vec<_>>(),
-            [false, false, true]
-        );
+        let resolved = silent_of_it.replace("\"answer_kind\":null", "\"answer_kind\":\"piggybacked\"");
+        assert_eq!(candidates(&resolved), [false, false, true]);
+    }
+
+    fn candidates(line: &str) -> Vec<bool> {
+        trial(line).unwrap().copies.iter().map(|copy| copy.is_candidate).collect()
+    }
+
+    #[test]
+    fn the_message_id_of_the_acknowledgement_says_of_which_copies_it_may_be() {
+        assert_eq!(candidates(FAILED), [true, true, false], "of the first exchange");
+        let fresh = FAILED.replace("\"mid\":17,\"kind\":\"retr", "\"mid\":20,\"kind\":\"retr");
+        assert_eq!(candidates(&fresh), [true, false, false], "of the first copy");
+        let second = fresh.replace("\"first_ack_mid\":17", "\"first_ack_mid\":20");
+        assert_eq!(candidates(&second), [false, true, false]);
     }
 
     #[test]
     fn silence_is_a_trial_and_a_reset_is_none() {
-        let silent =
-            FAILED.replace("\"first_ack_ms\":2272.690,\"acks\":1", "\"first_ack_ms\":null,\"acks\":0");
+        let acknowledged = "\"first_ack_ms\":2272.690,\"first_ack_mid\":17,\"acks\":1";
+        let silent = FAILED.replace(acknowledged, "\"first_ack_ms\":null,\"first_ack_mid\":null,\"acks\":0");
         assert!(!trial(&silent).unwrap().arrived);
         assert_eq!(trial(&silent.replace("timeout", "reset")), None);
         assert_eq!(trial(&USUAL.replace("\"con\"", "\"non\"")), None);

@@ -61,6 +61,7 @@ impl Profile {
                 ("retransmit.extra", "0"),
                 ("retransmit.dup_ack_match", "false"),
                 ("retransmit.probe", "off"),
+                ("retransmit.mid", "same"),
                 ("retry.max_attempts", "1"),
             ],
             // Milliseconds, and room for many at a time.
@@ -83,6 +84,7 @@ impl Profile {
                 ("token", "fresh"),
                 ("post_guard", "none"),
                 ("retransmit.probe", "off"),
+                ("retransmit.mid", "same"),
                 ("retry.max_attempts", "1"),
             ],
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use coapway_endpoint::{Carry, Estimator};
-use coapway_proxy::{CopySchedule, PostGuard, Probe, TokenPolicy, UpstreamParameters};
+use coapway_proxy::{CopyIds, CopySchedule, PostGuard, Probe, TokenPolicy, UpstreamParameters};
 
 use super::downstream::{ACK_TIMEOUT, ACK_TIMEOUT_WHY, JITTER_WHY, MAX_RETRANSMIT_WHY, RANDOM_FACTOR_WHY};
 use super::profile::{self, Profile};
@@ -92,6 +92,22 @@ impl Value for Probe {
 
     fn show(&self) -> String {
         PROBES[*self as usize].0.to_owned()
+    }
+}
+
+const COPY_IDS: [(&str, CopyIds); 3] = [
+    ("same", CopyIds::Same),
+    ("fresh_safe", CopyIds::FreshSafe),
+    ("fresh_idempotent", CopyIds::FreshIdempotent),
+];
+
+impl Value for CopyIds {
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        choose(raw, &COPY_IDS)
+    }
+
+    fn show(&self) -> String {
+        COPY_IDS[*self as usize].0.to_owned()
     }
 }
 
@@ -308,6 +324,20 @@ impl Table for Upstream {
             field: Field::Value("\"off\" or \"ping_on_ambiguity\"", |t| &mut t.parameters.retransmit.probe),
             doc: "What is done when that tells nothing and a back-off is held: one CoAP ping (4 bytes) asks for \
                   the round-trip time. An origin that leaves two of them unanswered is not pinged for a day.",
+            why: "",
+        },
+        Key {
+            name: "retransmit.mid",
+            field: Field::Value("\"same\", \"fresh_safe\" or \"fresh_idempotent\"", |t| {
+                &mut t.parameters.retransmit.mid
+            }),
+            doc: "Which Message IDs the copies of a request carry. `\"same\"`: one for all, so that an origin \
+                  executes one of them (RFC 7252 §4.2). `\"fresh_safe\"`: one each for GET and FETCH, so that an \
+                  Acknowledgement says which copy it answers and gives an exact round-trip time; the origin \
+                  executes each copy it gets. `\"fresh_idempotent\"`: also for PUT, DELETE and iPATCH. What may \
+                  not be issued anew (conditional requests, parts of a body, Observe, OSCORE) keeps one for all. \
+                  Each copy takes one of the Message IDs that `source_ports` counts; when none is left, it \
+                  leaves under the last one.",
             why: "",
         },
         Key {

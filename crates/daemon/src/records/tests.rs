@@ -32,17 +32,17 @@ fn address(port: u16) -> SocketAddr {
 
 /// A POST of which a second copy left and that failed all the same.
 fn record(id: u64) -> Record {
-    let copy = |sent, timeout| Copy { sent: at(sent), timeout: Duration::from_millis(timeout) };
+    let copy = |sent, timeout| Copy::new(at(sent), Duration::from_millis(timeout), 17);
     let mut options = Vec::new();
     let mut writer = OptionsWriter::new(&mut options);
     writer.push(OptionNumber::URI_PATH, b"a\"b");
     let trace = Trace {
         peer: Peer { local: Local::default(), remote: address(5683) },
-        message_id: 17,
         token: Token::new(&[7; 8]),
         confirmable: true,
         copies: [copy(1001, 2400), copy(3401, 4800)].into_iter().collect(),
         first_ack: Some(at(3500)),
+        first_ack_id: Some(17),
         acks: 1,
         answer: Some(AnswerKind::Separate),
         bytes: 30,

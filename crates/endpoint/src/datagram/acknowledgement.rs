@@ -13,6 +13,7 @@ use super::peers::{PeerNumber, Sender};
 use super::pending::{Answerable, Deadline, Due, Pending};
 use crate::event::{Event, Gate, Received};
 use crate::peer::Peer;
+use crate::trace::Copy;
 
 /// Longer tokens are understood and echoed and otherwise not dealt with (RFC 8974 §2.1).
 const MAX_TOKEN_LENGTH: usize = 1024;
@@ -149,7 +150,7 @@ impl Endpoint {
         let Some(active) = message.active.and_then(|number| self.active.get(number)) else { return };
         debug_assert_eq!(message.kind, Kind::Response);
         let deadline = message.deadline;
-        let timeout = active.further.last().map_or(active.first_wait, |copy| copy.timeout);
+        let timeout = active.further.last().map_or(active.first_wait, Copy::timeout);
         if active.may_leave_at(message, now) && self.is_admitted(response) {
             self.copy(response, now, Some(timeout));
             self.wake_at(response, deadline.min(now + timeout));

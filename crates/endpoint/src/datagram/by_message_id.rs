@@ -3,6 +3,8 @@
 //!
 //! Message IDs towards a peer count up, so that those of the last messages fall beside each other in a
 //! ring. What another takes the place of while it is under way moves to a table.
+//!
+//! Message IDs that further copies have of their own stand in a table of their own, which mostly is empty.
 
 use coapway_message::ExchangeId;
 use hashbrown::HashTable;
@@ -23,12 +25,21 @@ pub(super) struct ByMessageId {
     /// holds it is read there.
     ring: Vec<u32>,
     others: HashTable<u32>,
+    own: HashTable<Own>,
     hasher: ahash::RandomState,
+}
+
+/// A Message ID that a further copy of the message in this slot has of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Own {
+    peer: PeerNumber,
+    message_id: u16,
+    slot: u32,
 }
 
 impl ByMessageId {
     pub(super) fn new(hasher: ahash::RandomState) -> Self {
-        Self { ring: vec![NONE; FEWEST], others: HashTable::new(), hasher }
+        Self { ring: vec![NONE; FEWEST], others: HashTable::new(), own: HashTable::new(), hasher }
     }
 
     #[inline]
@@ -108,15 +119,42 @@ impl ByMessageId {
         let &slot = self.ring.get(self.place(wanted))?;
         match messages.live(slot) {
             Some(message) if key(message) == wanted => Some(messages.id(slot)),
-            _ if self.others.is_empty() => None,
+            _ if self.others.is_empty() && self.own.is_empty() => None,
             _ => self.get_other(messages, wanted),
         }
     }
 
     #[inline(never)]
     fn get_other(&self, messages: &Slots<Message>, wanted: (PeerNumber, u16)) -> Option<ExchangeId> {
-        let is_it = |&slot: &u32| key(messages.at(slot)) == wanted;
-        self.others.find(hash(&self.hasher, wanted), is_it).map(|&slot| messages.id(slot))
+        let hash = hash(&self.hasher, wanted);
+        let other = self.others.find(hash, |&slot| key(messages.at(slot)) == wanted).copied();
+        let own = || self.own.find(hash, |own| (own.peer, own.message_id) == wanted).map(|own| own.slot);
+        other.or_else(own).map(|slot| messages.id(slot))
+    }
+
+    /// A further copy of the message in this slot leaves under this Message ID.
+    pub(super) fn insert_own(&mut self, peer: PeerNumber, message_id: u16, slot: u32) {
+        let hash_of = |own: &Own| hash(&self.hasher, (own.peer, own.message_id));
+        let own = Own { peer, message_id, slot };
+        self.own.insert_unique(hash_of(&own), own, hash_of);
+    }
+
+    /// Whether some copy has a Message ID of its own.
+    #[inline]
+    pub(super) fn has_own(&self) -> bool {
+        !self.own.is_empty()
+    }
+
+    /// Takes out those of the message in this slot.
+    #[inline(never)]
+    pub(super) fn remove_own(&mut self, peer: PeerNumber, ids: impl Iterator<Item = u16>, slot: u32) {
+        for message_id in ids {
+            let own = Own { peer, message_id, slot };
+            if let Ok(found) = self.own.find_entry(hash(&self.hasher, (peer, message_id)), |&one| one == own)
+            {
+                found.remove();
+            }
+        }
     }
 
     /// The message to `peer`; where `peer` names no address of ours, one from any of them: an ICMP error
@@ -135,8 +173,17 @@ impl ByMessageId {
         }
     }
 
-    /// Panics when a message under way is not found, or one that is over has a place in the table.
-    pub(super) fn check_invariants(&self, messages: &Slots<Message>) {
+    /// Panics when a message under way is not found, or one that is over has a place in the table; `own` are
+    /// the slots of messages and the Message IDs that their further copies have of their own.
+    pub(super) fn check_invariants(&self, messages: &Slots<Message>, own: impl Iterator<Item = (u32, u16)>) {
+        let mut count = 0;
+        for (slot, message_id) in own {
+            let own = Own { peer: messages.at(slot).peer, message_id, slot };
+            let hash = hash(&self.hasher, (own.peer, message_id));
+            assert!(self.own.find(hash, |&one| one == own).is_some(), "each copy is found under its ID");
+            count += 1;
+        }
+        assert_eq!(self.own.len(), count, "each ID of its own has a copy under way");
         let stand = |(place, &slot): (usize, &u32)| self.stands_at(messages, slot, place);
         let in_ring = self.ring.iter().enumerate().filter(|&of| stand(of)).count();
         assert_eq!(in_ring + self.others.len(), messages.len(), "each message under way has its ID");
@@ -217,7 +264,7 @@ mod tests {
         // More than there is room for in the ring.
         let all: Vec<_> = (0..60_000).map(|id| table.add(&peer(0, None, id % 7), id)).collect();
         assert_eq!(table.table.ring.len(), MOST);
-        table.table.check_invariants(&table.messages);
+        table.table.check_invariants(&table.messages, std::iter::empty());
         for ((peer, exchange), id) in all.into_iter().zip(0..) {
             let Table { table, messages, .. } = &mut table;
             assert_eq!(table.get(messages, peer, id), Some(exchange));
@@ -236,14 +283,14 @@ mod tests {
         let (_, second) = table.add(&peer(0, None, 1), 7);
         let Table { table, messages, .. } = &mut table;
         for (found, other) in [(second, first), (first, second)] {
-            table.check_invariants(messages);
+            table.check_invariants(messages, std::iter::empty());
             assert_eq!(table.get(messages, number, 7), Some(found));
             assert_ne!(found, other);
             table.remove(messages, found.slot);
             messages.end(found.slot);
         }
         assert_eq!(table.get(messages, number, 7), None);
-        table.check_invariants(messages);
+        table.check_invariants(messages, std::iter::empty());
     }
 
     #[test]
@@ -267,8 +314,27 @@ mod tests {
             let &(number, id, exchange) = random.choice(&under_way).expect("some");
             assert_eq!(table.table.get(&table.messages, number, id), Some(exchange));
             if round % 100 == 0 {
-                table.table.check_invariants(&table.messages);
+                table.table.check_invariants(&table.messages, std::iter::empty());
             }
         }
+    }
+
+    #[test]
+    fn a_message_is_found_under_the_ids_of_its_copies_as_well() {
+        let mut table = Table::new();
+        let (number, exchange) = table.add(&peer(0, None, 1), 7);
+        let (_, next) = table.add(&peer(0, None, 1), 9);
+        let Table { table, messages, .. } = &mut table;
+        let found = |table: &ByMessageId| [7, 8, 9, 10].map(|id| table.get(messages, number, id));
+        assert!(!table.has_own());
+        table.insert_own(number, 8, exchange.slot);
+        table.insert_own(number, 10, exchange.slot);
+        assert_eq!(found(table), [Some(exchange), Some(exchange), Some(next), Some(exchange)]);
+        table.check_invariants(messages, [(exchange.slot, 8), (exchange.slot, 10)].into_iter());
+        table.remove_own(number, [8, 10].into_iter(), next.slot);
+        assert_eq!(found(table)[1], Some(exchange), "they are of another message");
+        table.remove_own(number, [8, 10].into_iter(), exchange.slot);
+        assert_eq!(found(table), [Some(exchange), None, Some(next), None]);
+        table.check_invariants(messages, std::iter::empty());
     }
 }

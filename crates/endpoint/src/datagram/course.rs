@@ -24,8 +24,7 @@ enum Of<'e> {
 }
 
 impl Trace {
-    /// The time to the first Acknowledgement when exactly one copy had left: an exact sample
-    /// (Karn; R-USR-17).
+    /// See [`Course::exact_round_trip`].
     pub fn exact_round_trip(&self) -> Option<Duration> {
         self.course()?.exact_round_trip()
     }
@@ -50,12 +49,12 @@ impl<'e> Course<'e> {
         }
     }
 
-    /// Our Message ID.
+    /// The Message ID of the first copy.
     #[inline]
     pub const fn message_id(&self) -> u16 {
         match self.0 {
             Of::Message(message, ..) => message.message_id,
-            Of::Trace(trace, _) => trace.message_id,
+            Of::Trace(_, first) => first.message_id,
         }
     }
 
@@ -110,7 +109,16 @@ impl<'e> Course<'e> {
         }
     }
 
-    /// Acknowledgements that came; from 65 535 on they are not counted.
+    /// The Message ID of the first Acknowledgement.
+    #[inline]
+    pub fn first_ack_id(&self) -> Option<u16> {
+        match self.0 {
+            Of::Message(message, further, _) => message.first_ack_id(further),
+            Of::Trace(trace, _) => trace.first_ack_id,
+        }
+    }
+
+    /// Acknowledgements that came; from 255 on they are not counted.
     #[inline]
     pub fn acks(&self) -> u32 {
         match self.0 {
@@ -137,23 +145,37 @@ impl<'e> Course<'e> {
         }
     }
 
-    /// The time to the first Acknowledgement when exactly one copy had left: an exact sample
-    /// (Karn; R-USR-17).
+    /// The time to the first Acknowledgement from the only copy that left under its Message ID: an exact
+    /// sample (Karn; R-USR-17).
     #[inline]
     pub fn exact_round_trip(&self) -> Option<Duration> {
-        let first_ack = self.first_ack().filter(|_| self.further().is_empty())?;
-        Some(first_ack.since(self.first().sent))
+        let first_ack = self.first_ack()?;
+        if self.further().is_empty() {
+            return Some(first_ack.since(self.first().sent));
+        }
+        self.round_trip_of_one(first_ack)
+    }
+
+    #[inline(never)]
+    fn round_trip_of_one(&self, first_ack: Instant) -> Option<Duration> {
+        let id = self.first_ack_id()?;
+        let all = std::iter::once(self.first()).chain(self.further().iter().copied());
+        let mut under_it = all.filter(|copy| copy.message_id == id);
+        match (under_it.next(), under_it.next()) {
+            (Some(copy), None) => Some(first_ack.since(copy.sent)),
+            _ => None,
+        }
     }
 
     /// All of it, to be kept.
     pub fn trace(&self) -> Trace {
         Trace {
             peer: self.peer(),
-            message_id: self.message_id(),
             token: Token::new(self.token()),
             confirmable: self.is_confirmable(),
             copies: std::iter::once(self.first()).chain(self.further().iter().copied()).collect(),
             first_ack: self.first_ack(),
+            first_ack_id: self.first_ack_id(),
             acks: self.acks(),
             answer: self.answer(),
             bytes: self.bytes(),
@@ -198,24 +220,33 @@ mod tests {
 
     #[test]
     fn what_is_borrowed_says_the_same_as_what_is_kept() {
-        let copy = |millis| Copy {
-            sent: Instant::ZERO + Duration::from_millis(millis),
-            timeout: Duration::from_secs(2),
+        let copy_under = |message_id: u16, millis| {
+            Copy::new(Instant::ZERO + Duration::from_millis(millis), Duration::from_secs(2), message_id)
         };
+        let copy = |millis| copy_under(7, millis);
         let once = Trace {
             peer: Peer { local: Default::default(), remote: ([127, 0, 0, 1], 5683).into() },
-            message_id: 7,
             token: Token::new(b"token"),
             confirmable: true,
             copies: [copy(10)].into_iter().collect(),
             first_ack: Some(copy(60).sent),
+            first_ack_id: Some(7),
             acks: 1,
             answer: Some(AnswerKind::Piggybacked),
             bytes: 40,
         };
         let twice = Trace { copies: [copy(10), copy(2010)].into_iter().collect(), ..once.clone() };
-        let never = Trace { first_ack: None, ..once.clone() };
-        for (trace, copies, exact) in [(&once, 1, Some(50)), (&twice, 2, None), (&never, 1, None)] {
+        let never = Trace { first_ack: None, first_ack_id: None, ..once.clone() };
+        let copies = [copy(10), copy_under(8, 30), copy_under(9, 50)];
+        let first = Trace { copies: copies[..2].iter().copied().collect(), ..once.clone() };
+        let third = Trace { copies: copies.into_iter().collect(), first_ack_id: Some(9), ..once.clone() };
+        for (trace, copies, exact) in [
+            (&once, 1, Some(50)),
+            (&twice, 2, None),
+            (&never, 1, None),
+            (&first, 2, Some(50)),
+            (&third, 3, Some(10)),
+        ] {
             let course = trace.course().expect("a copy left");
             assert_eq!((&course.trace(), course.copies()), (trace, copies));
             assert!(course.first() == copy(10) && course.further() == &trace.copies[1..]);

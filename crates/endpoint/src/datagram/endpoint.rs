@@ -224,12 +224,9 @@ impl Endpoint {
         token: &[u8],
         now: Instant,
     ) {
-        let is_response = |message: &Message| {
-            message_type != MessageType::Acknowledgement || message.message_id == message_id
-        };
-        if let Some(exchange) = self.live_request(sender, token)
-            && self.messages.get(exchange).is_some_and(is_response)
-        {
+        let Some(exchange) = self.live_request(sender, token) else { return };
+        let is_of = || self.under_way(sender, message_id) == Some(exchange);
+        if message_type != MessageType::Acknowledgement || is_of() {
             self.fail(exchange, Failure::Unusable, now);
         }
     }

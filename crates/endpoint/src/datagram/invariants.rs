@@ -6,7 +6,12 @@ use super::message::{Bond, Kind};
 impl Endpoint {
     /// Panics when the tables contradict each other. For simulations, after each step.
     pub fn check_invariants(&self) {
-        self.by_message_id.check_invariants(&self.messages);
+        let own = self.messages.in_use().flat_map(|slot| {
+            let message = self.messages.at(slot);
+            let active = message.active.and_then(|number| self.active.get(number));
+            active.into_iter().flat_map(move |active| active.own_ids(message).map(move |id| (slot, id)))
+        });
+        self.by_message_id.check_invariants(&self.messages, own);
         let (mut in_turn, mut preserved, mut active) = (0, 0, 0);
         for message in self.messages.iter() {
             assert!(message.timer.is_some(), "each message under way has a timer");

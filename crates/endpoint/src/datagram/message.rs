@@ -72,8 +72,11 @@ pub(super) struct Message {
     length: u32,
     /// Where its active part is, while it has one.
     pub(super) active: Option<ActiveNumber>,
+    /// Of the first copy, as all others unless the schedule gives each its own.
     pub(super) message_id: u16,
-    pub(super) acks: u16,
+    pub(super) acks: u8,
+    /// Which copy left first under the Message ID of the first Acknowledgement, from 0 on.
+    first_acked: u8,
 }
 
 impl Slot for Message {
@@ -101,7 +104,7 @@ impl Message {
     ) {
         (self.kind, self.peer, self.message_id, self.token) = (kind, peer, message_id, token);
         self.bond = if kind == Kind::Response { Bond::InTurn } else { Bond::None };
-        (self.first_ack, self.acks, self.answer) = (Instant::FAR_FUTURE, 0, None);
+        (self.first_ack, self.acks, self.first_acked, self.answer) = (Instant::FAR_FUTURE, 0, 0, None);
         (self.timer, self.active) = (None, None);
         self.keep(datagram);
     }
@@ -145,17 +148,33 @@ impl Message {
         self.first_ack != Instant::FAR_FUTURE
     }
 
-    /// An Acknowledgement came; of the first one the time counts.
+    /// An Acknowledgement came for this copy; of the first one the time counts.
     #[inline]
-    pub(super) fn acknowledged(&mut self, now: Instant) {
-        self.first_ack = self.first_ack.min(now);
+    pub(super) fn acknowledged(&mut self, copy: u8, now: Instant) {
+        if !self.is_acknowledged() {
+            (self.first_ack, self.first_acked) = (now, copy);
+        }
         self.acks = self.acks.saturating_add(1);
     }
 
     /// The first copy.
     #[inline]
     pub(super) const fn first_copy(&self) -> Copy {
-        Copy { sent: self.sent, timeout: Duration::from_micros(self.timeout) }
+        Copy::new(self.sent, Duration::from_micros(self.timeout), self.message_id)
+    }
+
+    /// The Message ID of the first Acknowledgement, where these are the copies after the first.
+    #[inline]
+    pub(super) fn first_ack_id(&self, further: &[Copy]) -> Option<u16> {
+        let copy = usize::from(self.first_acked).checked_sub(1).and_then(|place| further.get(place));
+        self.is_acknowledged().then(|| copy.map_or(self.message_id, |copy| copy.message_id))
+    }
+
+    /// The bytes carry this Message ID from now on.
+    pub(super) fn rename(&mut self, message_id: u16) {
+        if let Some(place) = self.buffer.get_mut(2..4) {
+            place.copy_from_slice(&message_id.to_be_bytes());
+        }
     }
 }
 
@@ -181,6 +200,24 @@ pub(super) struct Active {
 }
 
 impl Active {
+    /// Which copy of the message was the first under this Message ID, from 0 on.
+    pub(super) fn copy_under(&self, message_id: u16) -> u8 {
+        let place = self.further.iter().position(|copy| copy.message_id == message_id);
+        place.map_or(0, |place| u8::try_from(place + 1).unwrap_or(u8::MAX))
+    }
+
+    /// The Message ID of the last copy of the message.
+    pub(super) fn last_id(&self, message: &Message) -> u16 {
+        self.further.last().map_or(message.message_id, |copy| copy.message_id)
+    }
+
+    /// The Message IDs that copies have of their own beside that of the first.
+    pub(super) fn own_ids(&self, message: &Message) -> impl Iterator<Item = u16> {
+        let mut before = message.message_id;
+        let ids = self.further.iter().map(|copy| copy.message_id);
+        ids.filter(move |&id| std::mem::replace(&mut before, id) != id)
+    }
+
     /// Whether a further copy of the message may leave at `now`: not sooner than the shortest timeout
     /// after the last, not outside the span (RFC 7252 §4.2).
     pub(super) fn may_leave_at(&self, message: &Message, now: Instant) -> bool {
@@ -250,8 +287,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_takes_88_bytes() {
-        assert_eq!(size_of::<Message>(), 88);
+    fn a_message_takes_88_bytes_and_a_copy_of_it_24() {
+        assert_eq!((size_of::<Message>(), size_of::<Copy>()), (88, 24));
     }
 
     #[test]
@@ -274,10 +311,27 @@ mod tests {
         let mut message = Message::default();
         message.begin(Kind::Request, PeerNumber::default(), 7, ShortToken::default(), &[]);
         assert_eq!((message.first_ack(), message.is_acknowledged()), (None, false));
-        message.acknowledged(Instant::from_micros(5));
-        message.acknowledged(Instant::from_micros(7));
+        message.acknowledged(1, Instant::from_micros(5));
+        message.acknowledged(0, Instant::from_micros(7));
         assert_eq!((message.first_ack(), message.is_acknowledged()), (Some(Instant::from_micros(5)), true));
         assert_eq!(message.acks, 2);
+        let further = [Copy::new(Instant::ZERO, Duration::ZERO, 9)];
+        assert_eq!((message.first_ack_id(&further), message.first_ack_id(&[])), (Some(9), Some(7)));
+    }
+
+    #[test]
+    fn copies_are_told_by_the_message_ids_they_have_of_their_own() {
+        let mut message = Message::default();
+        message.begin(Kind::Request, PeerNumber::default(), 7, ShortToken::default(), &[0x40, 1, 0, 7]);
+        let schedule = Schedule::new(&Default::default(), Instant::ZERO);
+        let further = [7, 8, 8, 9].map(|id| Copy::new(Instant::ZERO, Duration::ZERO, id));
+        let mut active = Active { schedule, first_wait: Duration::ZERO, further: Vec::new(), answered: None };
+        assert_eq!((active.last_id(&message), active.own_ids(&message).next()), (7, None));
+        active.further.extend(further);
+        assert_eq!(active.own_ids(&message).collect::<Vec<_>>(), [8, 9]);
+        assert_eq!([7, 8, 9].map(|id| active.copy_under(id)), [1, 2, 4]);
+        message.rename(active.last_id(&message));
+        assert_eq!(message.datagram(), [0x40, 1, 0, 9]);
     }
 
     #[test]
@@ -285,7 +339,7 @@ mod tests {
         let schedule = Schedule::new(&Default::default(), Instant::ZERO);
         let mut parts = ActiveParts::default();
         let [first, second] = [(); 2].map(|()| parts.begin(&schedule, Duration::ZERO, None));
-        let copy = Copy { sent: Instant::ZERO, timeout: Duration::from_secs(1) };
+        let copy = Copy::new(Instant::ZERO, Duration::from_secs(1), 7);
         parts.get_mut(first).expect("active").further.push(copy);
         parts.end(first);
         assert_eq!((parts.len(), &parts.get(first).expect("kept").further[..]), (1, &[copy][..]));

@@ -164,10 +164,11 @@ impl Endpoint {
             MessageType::Confirmable => AnswerKind::Separate,
             MessageType::NonConfirmable | MessageType::Reset => AnswerKind::NonConfirmable,
         };
+        let copy = if piggybacked { self.copy_under(exchange, message_id) } else { 0 };
         if let Some(message) = self.messages.get_mut(exchange) {
             message.answer = Some(kind);
             if piggybacked {
-                message.acknowledged(now);
+                message.acknowledged(copy, now);
             }
         }
         self.end(exchange);
@@ -182,7 +183,7 @@ impl Endpoint {
         if message_type == MessageType::Acknowledgement {
             // RFC 7252 §5.2.2: any Acknowledgement ends a separate response, whatever it carries.
             match self.under_way(sender, message_id) {
-                Some(exchange) if self.is_response(exchange) => self.acknowledged(exchange, now),
+                Some(exchange) if self.is_response(exchange) => self.acknowledged(exchange, message_id, now),
                 _ => self.acknowledged_nothing(sender, message_id),
             }
             return;

@@ -25,6 +25,9 @@ pub struct Schedule {
     pub stretch: Duration,
     /// Whether that is also the latest: a copy that doubling would have leave later leaves then.
     pub ends_at_stretch: bool,
+    /// Whether each copy of a request has a Message ID of its own, so that its Acknowledgement says which one
+    /// it answers. Its receiver takes each for a message of its own: only for what may be executed again.
+    pub fresh_ids: bool,
     /// No copy leaves after this.
     pub last_copy_before: Instant,
     /// Until when a response is waited for; then the exchange fails with `TimedOut`.
@@ -46,6 +49,7 @@ impl Schedule {
             span: parameters.max_transmit_span(),
             stretch: Duration::ZERO,
             ends_at_stretch: false,
+            fresh_ids: false,
             last_copy_before: deadline,
             deadline,
             lifetime: parameters.exchange_lifetime(),

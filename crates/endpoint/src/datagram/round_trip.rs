@@ -47,8 +47,9 @@ impl Timing {
 
 /// Round-trip times of one origin and the timeout they give.
 ///
-/// Samples: exact ones only, of exchanges with one copy (Karn; R-USR-17): the last `window` of them,
-///          for 15 minutes (R-USR-20). CoCoA alone looks at ambiguous ones, too.
+/// Samples: exact ones only, of exchanges with one copy or of copies that can be told apart (Karn;
+///          R-USR-17): the last `window` of them, for 15 minutes (R-USR-20). CoCoA alone looks at ambiguous
+///          ones, too.
 /// Base:    what the configured estimator makes of them.
 /// Back-off: a timeout that ran out is doubled and held for the exchanges to come, until an exact
 ///          sample comes or the origin was left alone for as long as a sample counts. It leaves room

@@ -129,6 +129,11 @@ impl<T: Slot> Slots<T> {
         self.places.iter().filter(|value| value.place().is_live())
     }
 
+    /// The places in use.
+    pub(super) fn in_use(&self) -> impl Iterator<Item = u32> {
+        (0..self.places.len()).filter(|&slot| self.live(slot).is_some())
+    }
+
     /// Whether `id` was given out once and is over.
     pub(super) fn is_over(&self, id: ExchangeId) -> bool {
         self.places.get(id.slot).is_some_and(|value| id.generation < value.place().generation())

@@ -45,7 +45,7 @@ impl Endpoint {
     fn copy_is_lost(&mut self, exchange: ExchangeId, now: Instant) -> Option<Instant> {
         let (message, active) = self.active_message(exchange)?;
         let (kind, peer) = (message.kind, message.peer);
-        let first = Copy { sent: message.sent, timeout: active.first_wait };
+        let first = Copy::new(message.sent, active.first_wait, message.message_id);
         let ran_out = active.further.last().copied().unwrap_or(first);
         let copies = 1 + active.further.len() as u32;
         let may_leave = copies <= active.schedule.max_retransmit && active.may_leave_at(message, now);
@@ -54,14 +54,14 @@ impl Endpoint {
         let copies = copies + u32::from(leaves);
         match kind {
             Kind::Request => {
-                let timeout = ran_out.timeout;
+                let timeout = ran_out.timeout();
                 self.events.push_back(Event::Retransmitted { exchange, copies, timeout });
                 if !leaves {
                     self.events.push_back(Event::Exhausted { exchange, copies });
                 }
             }
             Kind::Response => {
-                self.turns.timed_out(peer, ran_out.sent, ran_out.timeout, now);
+                self.turns.timed_out(peer, ran_out.sent, ran_out.timeout(), now);
                 if !leaves && self.leave_turn(exchange) {
                     self.end_turn(peer, now);
                 }
@@ -89,13 +89,15 @@ impl Endpoint {
 
     /// Another copy leaves. Returns how long its Acknowledgement is waited for: so long, or as the schedule
     /// says.
+    ///
+    /// Where its schedule gives it a Message ID of its own and none is free, it leaves under the last one.
     pub(super) fn copy(
         &mut self,
         exchange: ExchangeId,
         now: Instant,
         timeout: Option<Duration>,
     ) -> Option<Duration> {
-        let message = self.messages.get(exchange)?;
+        let message = self.messages.get_mut(exchange)?;
         let active = self.active.get_mut(message.active?)?;
         let copies = 1 + active.further.len() as u32;
         let timeout = timeout.unwrap_or_else(|| {
@@ -105,7 +107,16 @@ impl Endpoint {
             let rest = schedule.rest(message.sent, *first_wait, copies + 1, now);
             rest.map_or(wait, |rest| wait.min(rest))
         });
-        active.further.push(Copy { sent: now, timeout });
+        let mut message_id = active.last_id(message);
+        if active.schedule.fresh_ids
+            && let Some(fresh) =
+                self.message_ids.take(&mut self.peers, message.peer, active.schedule.lifetime, now)
+        {
+            message_id = fresh;
+            message.rename(fresh);
+            self.by_message_id.insert_own(message.peer, fresh, exchange.slot);
+        }
+        active.further.push(Copy::new(now, timeout, message_id));
         self.counters.retransmissions += 1;
         self.outbox.push(message.peer, message.datagram());
         Some(timeout)
@@ -131,9 +142,20 @@ impl Endpoint {
 
     pub(super) fn handle_acknowledgement(&mut self, sender: &Sender<'_>, message_id: u16, now: Instant) {
         match self.under_way(sender, message_id) {
-            Some(exchange) => self.acknowledged(exchange, now),
+            Some(exchange) => self.acknowledged(exchange, message_id, now),
             None => self.acknowledged_nothing(sender, message_id),
         }
+    }
+
+    /// Which copy of a message under way was the first under this Message ID, from 0 on.
+    #[inline]
+    pub(super) fn copy_under(&self, exchange: ExchangeId, message_id: u16) -> u8 {
+        let Some(message) = self.messages.get(exchange) else { return 0 };
+        if message.message_id == message_id {
+            return 0;
+        }
+        let active = message.active.and_then(|number| self.active.get(number));
+        active.map_or(0, |active| active.copy_under(message_id))
     }
 
     /// An Acknowledgement of nothing under way.
@@ -142,24 +164,24 @@ impl Endpoint {
         self.events.push_back(Event::AcknowledgedAgain { peer: *sender.peer, message_id });
     }
 
-    /// An Acknowledgement that carries no response of interest.
-    pub(super) fn acknowledged(&mut self, exchange: ExchangeId, now: Instant) {
+    /// An Acknowledgement with this Message ID that carries no response of interest.
+    pub(super) fn acknowledged(&mut self, exchange: ExchangeId, message_id: u16, now: Instant) {
+        let copy = self.copy_under(exchange, message_id);
         let Some(message) = self.messages.get_mut(exchange) else { return };
         match message.kind {
             Kind::NonConfirmable => message.acks = message.acks.saturating_add(1),
             Kind::Request => {
                 let is_first = !message.is_acknowledged();
-                message.acknowledged(now);
+                message.acknowledged(copy, now);
                 if is_first {
                     self.needs_no_copy(exchange, now);
                 } else {
-                    let (peer, message_id) = (message.peer, message.message_id);
-                    let peer = self.peers.get(peer);
+                    let peer = self.peers.get(message.peer);
                     self.events.push_back(Event::AcknowledgedAgain { peer, message_id });
                 }
             }
             Kind::Response => {
-                message.acknowledged(now);
+                message.acknowledged(copy, now);
                 let peer = message.peer;
                 let Some(course) = self.trace(exchange) else { return };
                 let (copies, round_trip) = (course.copies(), course.exact_round_trip());
@@ -175,12 +197,15 @@ impl Endpoint {
     fn needs_no_copy(&mut self, exchange: ExchangeId, now: Instant) {
         let Some((message, active)) = self.active_message(exchange) else { return };
         let deadline = message.deadline;
-        let round_trip = active.further.is_empty().then(|| now.since(message.sent));
-        if round_trip.is_some()
-            && let Some(number) = message.active.take()
-        {
-            self.active.end(number);
-        }
+        let round_trip = if active.further.is_empty() {
+            let round_trip = now.since(message.sent);
+            if let Some(number) = message.active.take() {
+                self.active.end(number);
+            }
+            Some(round_trip)
+        } else {
+            self.trace(exchange).and_then(|course| course.exact_round_trip())
+        };
         self.wake_at(exchange, deadline);
         self.events.push_back(Event::Acknowledged { exchange, round_trip });
     }
@@ -193,12 +218,24 @@ impl Endpoint {
         let Some(&Message { kind, peer, .. }) = self.messages.get(exchange) else { return };
         match kind {
             Kind::Ping => self.pong(exchange, now),
+            Kind::Request if !self.ends_with(exchange, message_id) => {}
             Kind::Request | Kind::NonConfirmable => self.fail(exchange, Failure::Reset, now),
             Kind::Response => {
                 self.turns.arrived(peer, now);
                 self.fail(exchange, Failure::Reset, now);
             }
         }
+    }
+
+    /// Whether a Reset with this Message ID ends a request. Copies with Message IDs of their own are messages
+    /// of their own: one that was rejected says nothing of another that was acknowledged, or that left later
+    /// and can still be answered.
+    fn ends_with(&self, exchange: ExchangeId, message_id: u16) -> bool {
+        let Some(message) = self.messages.get(exchange) else { return true };
+        let active = message.active.and_then(|number| self.active.get(number));
+        let Some(active) = active.filter(|active| active.schedule.fresh_ids) else { return true };
+        let that_counts = message.first_ack_id(&active.further).unwrap_or(active.last_id(message));
+        message_id == that_counts
     }
 
     /// An ICMP error came back for a datagram to `peer`; `quoted` is the start of that datagram.
@@ -228,7 +265,7 @@ impl Endpoint {
 
     fn pong(&mut self, exchange: ExchangeId, now: Instant) {
         if let Some(message) = self.messages.get_mut(exchange) {
-            message.acknowledged(now);
+            message.acknowledged(0, now);
         }
         self.end(exchange);
         let Some(round_trip) = self.ended(exchange).map(|course| course.exact_round_trip()) else { return };
@@ -271,6 +308,11 @@ impl Endpoint {
         }
         // What is in its parts may still be read.
         if let Some(number) = message.active {
+            if self.by_message_id.has_own()
+                && let Some(active) = self.active.get(number)
+            {
+                self.by_message_id.remove_own(message.peer, active.own_ids(message), exchange.slot);
+            }
             self.active.end(number);
         }
         if message.bond == Bond::Preserved {

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod amplification;
+mod fresh_ids;
 mod hop;
 mod memory;
 mod messages;

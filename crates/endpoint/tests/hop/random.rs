@@ -27,7 +27,7 @@ enum Step {
     /// It is acknowledged now.
     Acknowledge { which: usize },
     /// We send a request.
-    Send { peer: u8, confirmable: bool, token: Option<[u8; 4]> },
+    Send { peer: u8, confirmable: bool, token: Option<[u8; 4]>, fresh_ids: bool },
     /// We send a ping.
     Ping { peer: u8 },
     /// We give one up.
@@ -54,9 +54,9 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (0..6usize, 5..400usize).prop_map(|(which, bytes)| Step::Respond { which, bytes }),
         1 => (0..6usize).prop_map(|which| Step::StaySilent { which }),
         3 => (0..6usize).prop_map(|which| Step::Acknowledge { which }),
-        2 => (0..3u8, any::<bool>(), proptest::option::of(any::<bool>()))
-            .prop_map(|(peer, confirmable, token)| Step::Send {
-                peer, confirmable, token: token.map(|token| [u8::from(token); 4]),
+        2 => (0..3u8, any::<bool>(), proptest::option::of(any::<bool>()), any::<bool>())
+            .prop_map(|(peer, confirmable, token, fresh_ids)| Step::Send {
+                peer, confirmable, token: token.map(|token| [u8::from(token); 4]), fresh_ids,
             }),
         1 => (0..3u8).prop_map(|peer| Step::Ping { peer }),
         1 => (0..4usize).prop_map(|which| Step::Cancel { which }),
@@ -153,8 +153,9 @@ impl World {
                 let Some(exchange) = last(&self.requests, which) else { return };
                 endpoint.acknowledge_early(exchange);
             }
-            Step::Send { peer: number, confirmable, token } => {
-                let schedule = Schedule::new(&TransmissionParameters::default(), now);
+            Step::Send { peer: number, confirmable, token, fresh_ids } => {
+                let schedule =
+                    Schedule { fresh_ids, ..Schedule::new(&TransmissionParameters::default(), now) };
                 let content = Content::bare(Code::GET);
                 let token = token.as_ref().map(|token| &token[..]);
                 let exchange = endpoint

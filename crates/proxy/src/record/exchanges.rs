@@ -61,7 +61,8 @@ impl Plain {
     /// `None` for an exchange that went otherwise.
     #[inline(always)]
     fn new(course: &Course<'_>, received: Instant) -> Option<Self> {
-        let Copy { sent, timeout } = course.first();
+        let first = course.first();
+        let (sent, timeout) = (first.sent, first.timeout());
         let is_plain = sent == received
             && course.further().is_empty()
             && course.acks() == 1
@@ -87,11 +88,11 @@ impl Plain {
         let Few { bytes, length } = self.token;
         Trace {
             peer: Peer { local: Local { socket: self.socket, address: None }, remote: self.origin },
-            message_id: self.message_id,
             token: Token::new(bytes.to_le_bytes().get(..length).unwrap_or_default()),
             confirmable: true,
-            copies: [Copy { sent: self.sent, timeout: self.timeout }].into_iter().collect(),
+            copies: [Copy::new(self.sent, self.timeout, self.message_id)].into_iter().collect(),
             first_ack: Some(self.answered),
+            first_ack_id: Some(self.message_id),
             acks: 1,
             answer: Some(AnswerKind::Piggybacked),
             bytes: self.bytes,

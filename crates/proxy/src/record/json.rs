@@ -25,7 +25,7 @@ const ATTEMPT: usize = 192;
 struct Sums<'r> {
     last: Option<&'r Copy>,
     copies: u64,
-    first_ack: Option<Instant>,
+    first_ack: Option<(Instant, Option<u16>)>,
     acks: u64,
     answer: Option<AnswerKind>,
 }
@@ -162,6 +162,8 @@ impl Record {
         part.millis(micros(plain.timeout));
         part.constant(b"}],\"retries\":0,\"first_ack_ms\":");
         part.beginning(&took, length);
+        part.constant(b",\"first_ack_mid\":");
+        part.short(plain.message_id);
         part.constant(b",\"acks\":1,\"answer_kind\":\"piggybacked\",\"window\":");
         part.number(self.window.into());
         part.constant(b",\"early_ack_ms\":null,\"queue_ms\":0.000,\"cache\":\"bypass\",\"code\":\"");
@@ -198,7 +200,7 @@ impl Record {
     fn write_attempts<'t>(&self, line: &mut Line<'_>, traces: &'t [Trace]) -> Option<Sums<'t>> {
         let mut sums = Sums::default();
         for trace in traces {
-            sums.first_ack = sums.first_ack.or(trace.first_ack);
+            sums.first_ack = sums.first_ack.or(trace.first_ack.map(|at| (at, trace.first_ack_id)));
             sums.acks += u64::from(trace.acks);
             sums.answer = trace.answer;
             let mut is_first = true;
@@ -209,7 +211,7 @@ impl Record {
                     part.constant(b",");
                 }
                 part.constant(b"{\"mid\":");
-                part.short(trace.message_id);
+                part.short(copy.message_id);
                 match (sums.last, is_first) {
                     (None, _) => part.constant(b",\"kind\":\"first\",\"at_ms\":"),
                     (_, true) => part.constant(b",\"kind\":\"reissue\",\"at_ms\":"),
@@ -232,7 +234,12 @@ impl Record {
         part.constant(b"],\"retries\":");
         part.number(sums.copies.saturating_sub(1));
         part.constant(b",\"first_ack_ms\":");
-        self.write_moment(part, sums.first_ack);
+        self.write_moment(part, sums.first_ack.map(|(at, _)| at));
+        part.constant(b",\"first_ack_mid\":");
+        match sums.first_ack.and_then(|(_, message_id)| message_id) {
+            Some(message_id) => part.short(message_id),
+            None => part.constant(b"null"),
+        }
         part.constant(b",\"acks\":");
         part.number(sums.acks);
         match sums.answer {
@@ -299,7 +306,7 @@ fn write_end(part: &mut Part<'_>, copy: &Copy, until: Instant) {
     part.constant(b",\"took_ms\":");
     part.millis(until.as_micros().saturating_sub(copy.sent.as_micros()));
     part.constant(b",\"rto_ms\":");
-    part.millis(micros(copy.timeout));
+    part.millis(micros(copy.timeout()));
     part.constant(b"}");
 }
 

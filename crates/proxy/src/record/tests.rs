@@ -69,28 +69,30 @@ fn reference(record: &Record, outside: &Outside<'_>) -> String {
     field("client_token", quoted(record.client_token.to_string()));
     field("upstream_token", quoted(traces.last().map_or(String::new(), |trace| trace.token.to_string())));
     field("client_mid", record.client_message_id.to_string());
-    let copies: Vec<_> =
-        traces.iter().flat_map(|trace| (0..).zip(&trace.copies).map(move |copy| (trace, copy))).collect();
-    let attempt = |(index, (trace, (place, copy))): (usize, &(&Trace, (usize, &Copy)))| {
+    let copies: Vec<_> = traces.iter().flat_map(|trace| (0..).zip(&trace.copies)).collect();
+    let attempt = |(index, (place, copy)): (usize, &(usize, &Copy))| {
         let kind = match (index, place) {
             (0, _) => "first",
             (_, 0) => "reissue",
             _ => "retransmission",
         };
-        let next = copies.get(index + 1).map_or(record.answered, |(_, (_, next))| next.sent);
+        let next = copies.get(index + 1).map_or(record.answered, |(_, next)| next.sent);
         format!(
             r#"{{"mid":{},"kind":"{kind}","at_ms":{},"took_ms":{},"rto_ms":{}}}"#,
-            trace.message_id,
+            copy.message_id,
             since(copy.sent),
             millis(next.since(copy.sent)),
-            millis(copy.timeout),
+            millis(copy.timeout()),
         )
     };
     let attempts: Vec<_> = copies.iter().enumerate().map(attempt).collect();
     field("attempts", format!("[{}]", attempts.join(",")));
     field("retries", record.retries().to_string());
-    let first_ack = traces.iter().find_map(|trace| trace.first_ack);
+    let acknowledged = traces.iter().find(|trace| trace.first_ack.is_some());
+    let first_ack = acknowledged.and_then(|trace| trace.first_ack);
     field("first_ack_ms", first_ack.map_or("null".to_owned(), since));
+    let first_ack_id = acknowledged.and_then(|trace| trace.first_ack_id);
+    field("first_ack_mid", first_ack_id.map_or("null".to_owned(), |id| id.to_string()));
     field("acks", traces.iter().map(|trace| u64::from(trace.acks)).sum::<u64>().to_string());
     let answer = traces.last().and_then(|trace| trace.answer);
     field("answer_kind", optional(answer.map(|kind| kind.name().to_owned())));
@@ -159,7 +161,7 @@ fn path() -> impl Strategy<Value = Path> {
 }
 
 fn trace(received: u64) -> impl Strategy<Value = Trace> {
-    let copy = (prop_oneof![Just(0), micros()], micros());
+    let copy = (prop_oneof![Just(0), micros()], micros(), any::<u16>());
     let copies =
         prop_oneof![2 => prop::collection::vec(copy.clone(), 1), 1 => prop::collection::vec(copy, 1..5)];
     let answer = prop_oneof![
@@ -170,20 +172,17 @@ fn trace(received: u64) -> impl Strategy<Value = Trace> {
     ];
     let acks = prop_oneof![Just(1), any::<u32>()];
     let told = (prop::option::of(micros()), acks, answer, any::<bool>());
-    (address(), any::<u16>(), token(), copies, told).prop_map(
-        move |(remote, message_id, token, copies, (first_ack, acks, answer, confirmable))| Trace {
+    let copy = move |(sent, timeout, message_id)| {
+        Copy::new(Instant::from_micros(received + sent), Duration::from_micros(timeout), message_id)
+    };
+    (address(), token(), copies, any::<prop::sample::Index>(), told).prop_map(
+        move |(remote, token, copies, acknowledged, (first_ack, acks, answer, confirmable))| Trace {
             peer: Peer { local: Local { socket: SocketId(7), address: None }, remote },
-            message_id,
             token,
             confirmable,
-            copies: copies
-                .into_iter()
-                .map(|(sent, timeout)| Copy {
-                    sent: Instant::from_micros(received + sent),
-                    timeout: Duration::from_micros(timeout),
-                })
-                .collect(),
             first_ack: first_ack.map(|at| Instant::from_micros(received + at)),
+            first_ack_id: first_ack.map(|_| acknowledged.get(&copies).2),
+            copies: copies.into_iter().map(copy).collect(),
             acks,
             answer,
             bytes: 30,
@@ -240,6 +239,7 @@ fn record() -> impl Strategy<Value = Record> {
         for mut trace in traces {
             if is_plain {
                 trace.first_ack = Some(record.answered);
+                trace.first_ack_id = trace.first_ack_id.or(trace.copies.first().map(|copy| copy.message_id));
                 (trace.acks, trace.answer, trace.confirmable) = (1, Some(AnswerKind::Piggybacked), true);
                 (record.early_ack, record.queued) = (None, Duration::ZERO);
                 (record.cause, record.evidence) = (Cause::Origin, None);
@@ -324,21 +324,22 @@ fn add(record: &mut Record, trace: &Trace) {
     record.exchanges.add(&trace.course().expect("a copy left"), record.received);
 }
 
-/// As the first version of this program wrote them.
+/// As the first version of this program wrote them, and one field more.
 #[test]
 fn lines_stay_what_they_were() {
-    let copy =
-        |sent, timeout| Copy { sent: Instant::from_micros(sent), timeout: Duration::from_micros(timeout) };
-    let trace = |message_id, copies: &[Copy], acks, answer| Trace {
+    let copy = |message_id, sent, timeout| {
+        Copy::new(Instant::from_micros(sent), Duration::from_micros(timeout), message_id)
+    };
+    let trace = |copies: &[Copy], acks, answer| Trace {
         peer: Peer {
             local: Local { socket: SocketId(7), address: None },
             remote: ([10, 1, 2, 3], 5683).into(),
         },
-        message_id,
         token: Token::new(&[0x9F, 0x3C, 0x52, 0xD1, 0x7E, 0x08, 0x4A, 0xB6]),
         confirmable: true,
         copies: copies.iter().copied().collect(),
         first_ack: (acks > 0).then_some(Instant::from_micros(3_272_690)),
+        first_ack_id: copies.last().filter(|_| acks > 0).map(|copy| copy.message_id),
         acks,
         answer,
         bytes: 30,
@@ -365,15 +366,15 @@ fn lines_stay_what_they_were() {
     let listener = Some(([10, 0, 0, 1], 5683).into());
     let outside = Outside { listener, upstream: "boiler", local_port: Some(40_001) };
     let mut lines = Lines::new(START);
-    let first = copy(1_000_000, 2_211_288);
-    add(&mut record, &trace(17, &[first], 1, Some(AnswerKind::Piggybacked)));
+    let first = copy(17, 1_000_000, 2_211_288);
+    add(&mut record, &trace(&[first], 1, Some(AnswerKind::Piggybacked)));
     assert!(matches!(record.exchanges, Exchanges::Plain(_)));
     assert_eq!(write(&mut lines, &record, &outside), include_str!("tests/plain.jsonl"));
 
     record.exchanges = Exchanges::None;
-    let copies = [copy(1_000_412, 2_211_288), copy(3_211_712, 4_422_576)];
-    add(&mut record, &trace(17, &copies, 1, Some(AnswerKind::Separate)));
-    add(&mut record, &trace(18, &[copy(3_212_000, 1000)], 0, None));
+    let copies = [copy(17, 1_000_412, 2_211_288), copy(17, 3_211_712, 4_422_576)];
+    add(&mut record, &trace(&copies, 1, Some(AnswerKind::Separate)));
+    add(&mut record, &trace(&[copy(18, 3_212_000, 1000)], 0, None));
     record.early_ack = Some(Instant::from_micros(1_500_103));
     record.queued = Duration::from_micros(412);
     (record.code, record.cause) = (Code::GATEWAY_TIMEOUT, Cause::Failed(Failure::TimedOut));

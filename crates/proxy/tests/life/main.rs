@@ -3,4 +3,5 @@
 mod bench;
 mod drain;
 mod estimators;
+mod fresh_ids;
 mod reload;

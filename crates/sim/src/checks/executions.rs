@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use coapway_message::{Code, Datagram, MessageType, Method};
+use coapway_message::{Code, Datagram, MessageType, Method, OptionNumber};
 use coapway_time::Instant;
 
 use super::exchanges::{Exchange, Exchanges};
@@ -184,8 +184,12 @@ impl Executions {
 
 /// Whether a request may be issued anew without a promise being broken (R-USR-09).
 pub(super) fn is_repeatable(exchange: &Exchange) -> bool {
+    repeatable(exchange.method, |number| exchange.has_option(number))
+}
+
+/// The same of any request.
+pub(super) fn repeatable(method: Code, has_option: impl FnMut(OptionNumber) -> bool) -> bool {
     use coapway_message::OptionNumber as O;
     let forbidden = [O::IF_MATCH, O::IF_NONE_MATCH, O::OBSERVE, O::OSCORE, O::BLOCK1];
-    Method::from_code(exchange.method).is_some_and(Method::is_idempotent)
-        && !forbidden.into_iter().any(|number| exchange.has_option(number))
+    Method::from_code(method).is_some_and(Method::is_idempotent) && !forbidden.into_iter().any(has_option)
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use coapway_endpoint::{Estimator, Nstart};
-use coapway_proxy::{CopySchedule, Parameters, TokenPolicy, UpstreamParameters};
+use coapway_proxy::{CopyIds, CopySchedule, Parameters, TokenPolicy, UpstreamParameters};
 
 /// A timer fires up to one tick of its wheel late.
 pub const TICK: Duration = Duration::from_micros(1_100);
@@ -51,6 +51,8 @@ pub struct Rules {
     pub downstream_nstart: Option<usize>,
     /// Bytes a second of Non-confirmable requests to an origin that does not react.
     pub probing_rate: Option<f64>,
+    /// Which requests may have a Message ID of its own for each copy.
+    pub copy_ids: CopyIds,
     /// Whether a request may carry its client's token.
     pub preserves_tokens: bool,
     /// Whether a client may be too fast to get an answer at all.
@@ -99,6 +101,9 @@ impl Rules {
             growth,
             stretched,
         };
+        let copy_ids = [CopyIds::FreshIdempotent, CopyIds::FreshSafe]
+            .into_iter()
+            .find(|&ids| upstreams.iter().any(|upstream| upstream.retransmit.mid == ids));
         let named = parameters.relay.upstreams.iter().zip(upstreams);
         let deduplicating = named
             .filter(|(_, upstream)| upstream.deduplicates)
@@ -130,6 +135,7 @@ impl Rules {
                 .reduce(|one, other| Some(one?.max(other?)))
                 .flatten()
                 .filter(|_| kept::PROBING_RATE),
+            copy_ids: copy_ids.unwrap_or(CopyIds::Same),
             preserves_tokens: upstreams.iter().any(|upstream| upstream.token == TokenPolicy::Preserve),
             limits_clients: parameters.relay.client_rate != 0,
             unverified: kept::AMPLIFICATION.then(|| parameters.relay.clone()),

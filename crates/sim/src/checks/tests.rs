@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use coapway_message::{Code, ExchangeId};
-use coapway_proxy::{Cause, Event, Limits, Parameters, UpstreamParameters};
+use coapway_proxy::{Cause, CopyIds, Event, Limits, Parameters, UpstreamParameters};
 use coapway_time::Instant;
 
 use super::{Checks, Rules};
@@ -120,6 +120,57 @@ fn copies_out_of_schedule_are_found() {
     assert_found(&copies(2, &[0, 2_000, 6_000]), "where 2 are allowed");
     let non = request(false, 1, 1, 1);
     assert_found(&sent(&[(0, non.clone()), (9_000, non)]), "although it is Non-confirmable");
+}
+
+/// What was found where each copy may have a Message ID of its own, after these left for an origin and these
+/// came from there.
+fn with_fresh_ids(ids: CopyIds, steps: &[(u64, &[u8], bool)]) -> String {
+    let mut parameters = parameters();
+    parameters.upstreams[0].retransmit.mid = ids;
+    let mut checks = Checks::new(Rules::new(&parameters, Duration::ZERO));
+    for &(millis, bytes, leaves) in steps {
+        if leaves {
+            checks.proxy_sent(UPSTREAM, ORIGIN, bytes, at(millis));
+        } else {
+            checks.proxy_received(ORIGIN, UPSTREAM, bytes, at(millis));
+        }
+    }
+    found(&checks)
+}
+
+#[test]
+fn copies_with_message_ids_of_their_own_are_judged_as_copies() {
+    let copies = |ids, code, times: &[u64]| {
+        let copies: Vec<_> =
+            (1..).zip(times).map(|(id, &millis)| (millis, request(true, code, id, 1))).collect();
+        let steps: Vec<_> = copies.iter().map(|(millis, bytes)| (*millis, &bytes[..], true)).collect();
+        with_fresh_ids(ids, &steps)
+    };
+    let safe = CopyIds::FreshSafe;
+    assert_eq!(copies(safe, 1, &[0, 2_500, 8_000, 19_500]), "");
+    assert_found(&copies(CopyIds::Same, 1, &[0, 2_500]), "is used again");
+    assert_found(&copies(safe, 3, &[0, 2_500]), "with a Message ID of its own");
+    assert_eq!(copies(CopyIds::FreshIdempotent, 3, &[0, 2_500]), "");
+    assert_found(&copies(CopyIds::FreshIdempotent, 2, &[0, 2_500]), "with a Message ID of its own");
+    assert_found(&copies(safe, 1, &[0, 150]), "only 150ms after the one before");
+    assert_found(&copies(safe, 1, &[0, 300, 900, 2_100, 4_500, 9_300]), "where 5 are allowed");
+}
+
+#[test]
+fn what_comes_for_any_copy_settles_it_but_for_a_reset_of_one_that_does_not_count() {
+    let [first, second, third] = [1, 2, 3].map(|id| request(true, 1, id, 1));
+    let after = |reply: &[u8]| {
+        let steps =
+            [(0, &first[..], true), (2_000, &second, true), (3_000, reply, false), (6_000, &third, true)];
+        with_fresh_ids(CopyIds::FreshSafe, &steps)
+    };
+    for reply in [&[0x60, 0, 0, 1], &[0x60, 0, 0, 2], &[0x70, 0, 0, 2]] {
+        assert_found(&after(reply), "although it was acknowledged");
+    }
+    assert_eq!(after(&[0x70, 0, 0, 1]), "");
+    let other = request(true, 1, 2, 9);
+    let steps = [(0, &first[..], true), (2_000, &second, true), (3_000, &other, true)];
+    assert_found(&with_fresh_ids(CopyIds::FreshSafe, &steps), "takes the Message ID of");
 }
 
 #[test]

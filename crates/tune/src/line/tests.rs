@@ -22,11 +22,13 @@ fn reads_what_the_proxy_writes() {
     assert_eq!(usual.received, 1_796_019_798_500_000);
     assert_eq!((METHODS[usual.method], usual.confirmable, usual.code), ("GET", true, 0x45));
     assert_eq!((usual.first_ack, usual.acks, usual.answer), (Some(2272.69), 1, Some(Answer::Piggybacked)));
-    assert_eq!(&usual.copies[..], [Copy { at: 0.0, wait: 2211.288, message_id: 17 }]);
+    assert_eq!(&usual.copies[..], [Copy { at: 0.0, wait: 2211.288, message_id: 17, begins: true }]);
     assert_eq!((usual.cause, usual.late, usual.outcome_unknown), (Cause::Origin, None, false));
 
     let failed = forward(FAILED);
     assert_eq!((failed.copies.len(), failed.copies[2].message_id), (3, 18));
+    assert_eq!([0, 1, 2].map(|place| failed.copies[place].begins), [true, false, true]);
+    assert_eq!((usual.first_ack_id, failed.first_ack_id), (Some(17), Some(17)));
     assert_eq!((failed.cause, failed.outcome_unknown, failed.answer), (Cause::TimedOut, true, None));
     assert_eq!((failed.queued, failed.total, failed.code), (0.412, 2272.69, 0xA4));
 }

@@ -39,6 +39,8 @@ struct Written<'l> {
     kind: Cow<'l, str>,
     attempts: Attempts,
     first_ack_ms: Option<f64>,
+    #[serde(default)]
+    first_ack_mid: Option<u16>,
     acks: u64,
     #[serde(default)]
     late: Option<Late>,
@@ -56,8 +58,10 @@ struct Written<'l> {
 }
 
 #[derive(Deserialize)]
-struct Attempt {
+struct Attempt<'l> {
     mid: u16,
+    #[serde(borrow)]
+    kind: Cow<'l, str>,
     at_ms: f64,
     rto_ms: f64,
 }
@@ -77,9 +81,10 @@ impl<'de> Deserialize<'de> for Attempts {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Attempts, A::Error> {
                 let mut copies = SmallVec::new();
-                while let Some(Attempt { mid, at_ms, rto_ms }) = list.next_element()? {
+                while let Some(Attempt { mid, kind, at_ms, rto_ms }) = list.next_element()? {
                     if copies.len() < MOST_COPIES {
-                        copies.push(Copy { at: at_ms, wait: rto_ms, message_id: mid });
+                        let begins = kind != "retransmission";
+                        copies.push(Copy { at: at_ms, wait: rto_ms, message_id: mid, begins });
                     }
                 }
                 Ok(Attempts(copies))
@@ -184,6 +189,7 @@ fn check(written: Written<'_>) -> Result<Forward<'_>, (Bad, String)> {
         },
         copies: written.attempts.0,
         first_ack: written.first_ack_ms,
+        first_ack_id: written.first_ack_mid,
         acks: written.acks,
         late: written.late.map(|late| late.0),
         answer,

@@ -15,14 +15,15 @@ struct Exchange<'e> {
 
 fn trace(exchange: &Exchange<'_>) -> Trace {
     let local = Local { socket: SocketRole::Upstream { ipv6: false, number: 0 }.socket(), address: None };
-    let copies = exchange.copies.iter().map(|&millis| Copy { sent: at(millis), timeout: Duration::ZERO });
+    let message_id = u16::from_be_bytes([exchange.bytes[2], exchange.bytes[3]]);
+    let copies = exchange.copies.iter().map(|&millis| Copy::new(at(millis), Duration::ZERO, message_id));
     Trace {
         peer: Peer { local, remote: ORIGIN },
-        message_id: u16::from_be_bytes([exchange.bytes[2], exchange.bytes[3]]),
         token: Token::new(&exchange.bytes[4..12]),
         confirmable: true,
         copies: copies.collect(),
         first_ack: None,
+        first_ack_id: None,
         acks: 0,
         answer: None,
         bytes: 0,

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use coapway_endpoint::{EndpointParameters, Estimator, Nstart, RtoParameters, TransmissionParameters};
 use coapway_message::uri::{Authority, Host};
-use coapway_proxy::{Limits, Parameters, PostGuard, RetryParameters, TokenPolicy, UpstreamParameters};
+use coapway_proxy::{
+    CopyIds, Limits, Parameters, PostGuard, RetransmitParameters, RetryParameters, TokenPolicy,
+    UpstreamParameters,
+};
 use coapway_relay::{Forward, Route, Upstream, UpstreamId};
 
 use super::{DISCREET, STEADY, parsed};
@@ -13,7 +16,9 @@ use crate::sockets::LISTENER;
 
 /// All settings.
 pub(super) fn parameters(random: &mut fastrand::Rng) -> Parameters {
-    let usual = upstream(random);
+    let mut apart = random.clone();
+    let mut usual = upstream(random);
+    usual.retransmit = retransmit(&mut apart);
     Parameters {
         downstream: downstream(random),
         upstreams: vec![usual, UpstreamParameters { deduplicates: true, ..usual }, usual],
@@ -81,6 +86,14 @@ fn upstream(random: &mut fastrand::Rng) -> UpstreamParameters {
         retry: RetryParameters { max_attempts: random.u32(1..=3), ..RetryParameters::default() },
         ..UpstreamParameters::default()
     }
+}
+
+/// How copies are told apart, drawn apart.
+fn retransmit(random: &mut fastrand::Rng) -> RetransmitParameters {
+    let ids = [CopyIds::Same, CopyIds::Same, CopyIds::FreshSafe, CopyIds::FreshIdempotent];
+    // What is drawn first of the same generator is drawn for other settings as well.
+    let mut random = fastrand::Rng::with_seed(random.u64(..) ^ 1);
+    RetransmitParameters { mid: choice(&mut random, &ids, CopyIds::Same), ..RetransmitParameters::default() }
 }
 
 /// Towards clients: the product's own defaults, mostly.
