@@ -47,6 +47,11 @@ impl Latencies {
         self.0.len()
     }
 
+    /// The mean in µs; not a number without values.
+    pub(crate) fn mean(&self) -> f64 {
+        self.0.iter().map(|&latency| f64::from(latency)).sum::<f64>() / self.0.len() as f64 / 10.0
+    }
+
     /// The value in µs below which lies the share `share`, 0 to 1; 0 without values.
     pub(crate) fn quantile(&mut self, share: f64) -> f64 {
         if self.0.is_empty() {
@@ -84,6 +89,6 @@ mod tests {
             latencies.push(Duration::from_micros(micros));
         }
         assert_eq!([0.99, 0.5, 1.0].map(|share| latencies.quantile(share)), [100.0, 51.0, 101.0]);
-        assert_eq!(latencies.len(), 101);
+        assert_eq!((latencies.len(), latencies.mean()), (101, 51.0));
     }
 }
