@@ -7,12 +7,14 @@ mod plan;
 mod relay;
 mod report;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use coapway_lab::{DEFAULT, Policy};
 
+use crate::hostile::good::Tally;
 use crate::hostile::random;
 use crate::machine::{Busy, Machine};
 use crate::process::{Process, free_address};
@@ -21,7 +23,7 @@ use crate::{clock, sys};
 use figures::Question;
 use load::Front;
 use plan::Plan;
-use relay::Relay;
+use relay::{Passed, Relay};
 use report::Cell;
 
 /// Holds coapway on a link that loses datagrams against what its simulator predicts.
@@ -41,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     delay: u64,
     /// Origins, each behind a link of its own; what is learned of one says nothing of another.
-    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u8).range(2..=250))]
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u8).range(2..=250))]
     origins: u8,
     /// Clients of each origin.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=250))]
@@ -62,6 +64,8 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(2..=100_000))]
     runs: u32,
     /// How far from 1 the ratios of mean and P95 may be.
+    ///
+    /// By the same requests and losses they must be; by other chance they must not be further for sure.
     #[arg(long, default_value_t = 0.15)]
     within: f64,
     /// A further proxy: NAME=COMMAND with {port}; may be repeated.
@@ -135,11 +139,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 impl Args {
     /// What came of each proxy, loss by loss.
-    fn measure(
-        &self,
-        proxies: &[Proxy],
-        plan: &Arc<Plan>,
-    ) -> Result<Vec<(Vec<crate::hostile::good::Tally>, relay::Passed)>> {
+    fn measure(&self, proxies: &[Proxy], plan: &Arc<Plan>) -> Result<Vec<(Vec<Tally>, Passed)>> {
         let target = free_address()?;
         let command = this_program(&["origin", "--listen", &target.to_string(), "--seconds", "86400"])?;
         let mut origin = Process::start(&command, None, false)?;
@@ -174,8 +174,8 @@ impl Args {
 }
 
 /// Other answers than the right ones, in words.
-fn faults(tallies: &[crate::hostile::good::Tally]) -> Option<String> {
-    let mut counted = std::collections::BTreeMap::<&str, u64>::new();
+fn faults(tallies: &[Tally]) -> Option<String> {
+    let mut counted = BTreeMap::<&str, u64>::new();
     for (words, count) in tallies.iter().flat_map(|tally| &tally.faults) {
         *counted.entry(words).or_default() += count;
     }

@@ -121,7 +121,8 @@ mod tests {
         assert_eq!((lossless.same.len(), lossless.others.len()), (3, 2));
         for run in lossless.same.iter().chain(&lossless.others) {
             let [mean, p95, answered, copies] = *run;
-            assert!((mean - 0.1).abs() < 1e-6 && (p95 - 0.1).abs() < 1e-6, "{run:?}");
+            // A few wait for the first answer, before the window opens.
+            assert!((0.1..0.105).contains(&mean) && (p95 - 0.1).abs() < 1e-6, "{run:?}");
             assert_eq!((answered, copies), (1.0, 1.0));
         }
         // The first copy of a request is lost where its fate says so, whatever the simulator does with it.
@@ -139,7 +140,9 @@ mod tests {
         };
         for (origin, run) in lossy.same.iter().enumerate() {
             let asked = plan.requests.iter().filter(|it| usize::from(it.origin) == origin).count() as f64;
-            assert!(run[3] * asked >= asked + lost(origin), "{run:?}");
+            let copies = run[3] * asked;
+            assert!((copies - copies.round()).abs() < 1e-6, "as many requests as planned: {run:?}");
+            assert!(copies.round() >= asked + lost(origin), "{run:?}");
             assert!(run[MEAN] > 0.1 && run[P95] > 0.1, "{run:?}");
         }
     }
