@@ -7,7 +7,7 @@
 //! ```
 //! `forward` compares CPU time, `instructions` and `syscalls` count what a forward takes, `outstanding`
 //! weighs exchanges that stay open, `hostile` watches good load beside hostile datagrams, `reload` has settings read
-//! again under load; all start and end their processes themselves and stay on this host.
+//! again under load, `weak` holds a link that loses datagrams against its simulation; all start and end their processes themselves and stay on this host.
 
 mod bare;
 mod callgrind;
@@ -30,6 +30,7 @@ mod statistics;
 #[allow(unsafe_code, reason = "epoll, CPU sets, process clocks and pidfds are not in the standard library")]
 mod sys;
 mod syscalls;
+mod weak;
 
 use std::process::ExitCode;
 
@@ -54,6 +55,7 @@ enum Command {
     Outstanding(outstanding::Args),
     Reload(reload::Args),
     Syscalls(syscalls::Args),
+    Weak(weak::Args),
     Bare(bare::Args),
     Origin(origin::Args),
 }
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Command::Outstanding(args) => outstanding::run(&args),
         Command::Reload(args) => reload::run(&args),
         Command::Syscalls(args) => syscalls::run(&args),
+        Command::Weak(args) => weak::run(&args),
         Command::Bare(args) => bare::run(&args),
         Command::Origin(args) => origin::run(&args),
     };

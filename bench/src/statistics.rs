@@ -47,13 +47,18 @@ impl Latencies {
         self.0.len()
     }
 
-    /// The value in µs below which lies the share `share`, 0 to 1; 0 without values.
+    /// The mean in µs; not a number without values.
+    pub(crate) fn mean(&self) -> f64 {
+        self.0.iter().map(|&latency| f64::from(latency)).sum::<f64>() / self.0.len() as f64 / 10.0
+    }
+
+    /// The value in µs that the share `share`, 0 to 1, is at or below (nearest rank); 0 without values.
     pub(crate) fn quantile(&mut self, share: f64) -> f64 {
         if self.0.is_empty() {
             return 0.0;
         }
-        let rank = ((self.0.len() - 1) as f64 * share).round() as usize;
-        f64::from(*self.0.select_nth_unstable(rank).1) / 10.0
+        let rank = (self.0.len() as f64 * share).ceil() as usize;
+        f64::from(*self.0.select_nth_unstable(rank.max(1) - 1).1) / 10.0
     }
 }
 
@@ -84,6 +89,6 @@ mod tests {
             latencies.push(Duration::from_micros(micros));
         }
         assert_eq!([0.99, 0.5, 1.0].map(|share| latencies.quantile(share)), [100.0, 51.0, 101.0]);
-        assert_eq!(latencies.len(), 101);
+        assert_eq!((latencies.len(), latencies.mean()), (101, 51.0));
     }
 }

@@ -1,6 +1,6 @@
 //! The good load: an open loop of requests, one thread.
 
-mod requests;
+pub(crate) mod requests;
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result};
 
 use crate::coap::{self, ACK};
 use crate::{clock, sys};
-use requests::Requests;
+use requests::{Asked, Requests};
 
 pub(crate) use requests::Tally;
 
@@ -78,7 +78,7 @@ pub(crate) fn start(good: Good, control: Arc<Control>) -> Result<JoinHandle<Resu
 }
 
 fn load(good: Good, sockets: &[UdpSocket], control: &Control) -> Result<Vec<Tally>> {
-    let mut requests = Requests::new(good.origin, good.mark, good.clients, good.phases);
+    let mut requests = Requests::new(Asked::Mixed(good.origin), good.mark, good.clients, good.phases);
     let mut poller = sys::Poller::new(256)?;
     for (index, socket) in sockets.iter().enumerate() {
         poller.add(socket, index as u64)?;

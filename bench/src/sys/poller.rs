@@ -47,6 +47,20 @@ impl Poller {
         Ok(())
     }
 
+    /// Waits at most `timeout`, counted in nanoseconds.
+    pub(crate) fn wait_exactly(&mut self, timeout: Duration) -> io::Result<()> {
+        let mut entry = libc::pollfd { fd: self.epoll.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let timeout = libc::timespec {
+            tv_sec: timeout.as_secs().min(60) as libc::time_t,
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        // SAFETY: one entry and one time, which live through the call; no signal mask.
+        match result(unsafe { libc::ppoll(&mut entry, 1, &timeout, std::ptr::null()) }) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+            Ok(_) | Err(_) => self.wait(Duration::ZERO),
+        }
+    }
+
     /// The keys of the sockets that the last [`Self::wait`] found readable.
     pub(crate) fn ready(&self) -> impl Iterator<Item = u64> {
         self.events.iter().take(self.ready).map(|event| event.u64)

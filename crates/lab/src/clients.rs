@@ -8,7 +8,8 @@ use coapway_endpoint::TransmissionParameters;
 use coapway_message::{Code, Content, Datagram, MessageType, OptionNumber, OptionsWriter, datagram};
 use coapway_time::Instant;
 
-use crate::dice::{Dice, Use, mix};
+use crate::chance::{Chance, of_request};
+use crate::dice::{Dice, Use};
 use crate::exchange::{Exchange, Kind, Outcome};
 use crate::path::duration;
 use crate::post::Post;
@@ -139,7 +140,7 @@ impl<'s> Clients<'s> {
     }
 
     fn gap(&self, client: u32, number: u32, mean: f64) -> f64 {
-        Dice::new(self.seed, Use::Asking, client.into(), number.into()).exponential(mean)
+        Chance { seed: self.seed }.gap(client, number, mean)
     }
 
     /// When the first of those who still wait has waited long enough.
@@ -186,7 +187,7 @@ impl<'s> Clients<'s> {
             client,
             number,
             kind,
-            errand: mix(mix(0, client.into()), number.into()),
+            errand: of_request(client, number),
             level: place.level,
             asked: now,
             settled: now,

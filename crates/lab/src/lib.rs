@@ -17,6 +17,7 @@
 //! and their differences are told run by run.
 
 mod arguments;
+mod chance;
 mod clients;
 mod command;
 mod dice;
@@ -39,9 +40,11 @@ mod table;
 mod world;
 
 pub use arguments::Arguments;
+pub use chance::{Chance, Errand};
 pub use command::run;
 pub use figures::{Better, METRICS, Metric, Unit, metric};
 pub use law::{Law, Measured};
+pub use path::Direction;
 pub use policy::{DEFAULT, NoPolicy, Policy};
 pub use scenario::{
     BurstLaw, ClientLaw, CrossLaw, Mix, NatLaw, OriginLaw, Outage, Pace, PathLaw, Phase, RadioLaw, Scenario,

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use coapway_time::Instant;
 
+use crate::chance::Chance;
 use crate::dice::{Dice, Use};
 use crate::law::Law;
 use crate::scenario::{Outage, PathLaw, WayLaw};
@@ -28,7 +29,7 @@ pub(crate) use nat::Nat;
 
 /// Which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub enum Direction {
     /// From the asking side.
     Up,
     /// To it.
@@ -143,9 +144,8 @@ impl<'s> Path<'s> {
                 }
             }
         }
-        let number = u64::from(label.copy) << 2;
-        // What both ways of a copy share has a number of its own, 0.
-        let mut dice = Dice::new(self.seed, Use::Datagram, label.errand, number | (1 + to as u64));
+        let chance = Chance { seed: self.seed };
+        let mut dice = chance.of_datagram(label, to);
         let at = seconds(departs);
         let lost = dice.share() < way.law.loss;
         let (burst, twice, held_up) = (dice.share(), dice.share(), dice.share());
@@ -154,8 +154,7 @@ impl<'s> Path<'s> {
             way.counted.lost += 1;
             return Arrivals::default();
         }
-        let mut rtt_dice = Dice::new(self.seed, Use::Datagram, label.errand, number);
-        let rtt = round_trip(self.law, &mut rtt_dice, label.level, at);
+        let rtt = round_trip(self.law, &mut chance.of_copy(label), label.level, at);
         let mut delay = rtt / 2.0;
         if held_up < way.law.reordering {
             delay += dice.share() * way.law.lag * rtt;

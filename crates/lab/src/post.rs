@@ -4,6 +4,7 @@ use coapway_endpoint::SocketId;
 use coapway_proxy::SocketRole;
 use coapway_time::Instant;
 
+use crate::chance::Errand;
 use crate::dice::mix;
 use crate::exchange::Exchange;
 use crate::path::{Direction, Label, Nat, Path};
@@ -27,7 +28,6 @@ pub(crate) struct Post<'s> {
 /// For messages that are no copies of a request and no answers to one.
 pub(crate) const SEPARATE: u64 = 0x5E9A_0001;
 const ACCESS: u64 = 0xACCE_0001;
-const ERRAND: u64 = 0xE44A_0001;
 
 impl<'s> Post<'s> {
     pub(crate) fn new(scenario: &'s Scenario, seed: u64) -> Self {
@@ -42,9 +42,9 @@ impl<'s> Post<'s> {
     }
 
     /// A label of something that happens once.
-    pub(crate) const fn errand(&mut self) -> Label {
+    pub(crate) fn errand(&mut self) -> Label {
         self.errands += 1;
-        Label { errand: mix(ERRAND, self.errands), copy: 0, level: 0.0 }
+        Errand::Other(self.errands).label()
     }
 
     /// From the proxy to the origin.

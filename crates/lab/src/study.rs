@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::dice::{Dice, Use};
+use crate::chance::Chance;
 use crate::figures::{Figures, METRICS, MOST_RETRIES, Timeline};
 use crate::policy::Policy;
 use crate::scenario::Scenario;
@@ -82,7 +82,7 @@ impl Study {
         let runs = self.runs as usize;
         let (run, rest) = (job % runs, job / runs);
         let (policy, cell) = (rest % self.policies.len(), rest / self.policies.len());
-        let seed = Dice::new(self.seed, Use::Run, run as u64, 0).bits();
+        let Chance { seed } = Chance::of_run(self.seed, run as u32);
         let mut world = World::new(&self.cells[cell], &self.policies[policy], seed, run == 0);
         world.run();
         world.figures()

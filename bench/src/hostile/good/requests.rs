@@ -59,11 +59,20 @@ struct Request {
     state: State,
 }
 
+/// What is asked for.
+pub(crate) enum Asked {
+    /// Half are GET by Proxy-Uri from this origin, half POST by a reverse route.
+    Mixed(SocketAddr),
+    /// All are GET by Proxy-Uri, those of each phase from an origin of its own.
+    ByPhase(Vec<SocketAddr>),
+}
+
 /// All requests of a run.
-pub(super) struct Requests {
-    base: String,
+pub(crate) struct Requests {
+    asked: Asked,
     mark: u32,
-    clients: u16,
+    /// How many each client has made.
+    made: Vec<u16>,
     requests: Vec<Request>,
     open: Vec<u32>,
     tallies: Vec<Tally>,
@@ -71,46 +80,56 @@ pub(super) struct Requests {
 
 impl Requests {
     /// None so far. `mark` tells this run's requests from another's.
-    pub(super) fn new(origin: SocketAddr, mark: u32, clients: u16, phases: usize) -> Self {
-        let base = format!("coap://{origin}/bench/");
+    pub(crate) fn new(asked: Asked, mark: u32, clients: u16, phases: usize) -> Self {
         let tallies = std::iter::repeat_with(Tally::default).take(phases).collect();
-        Self { base, mark, clients, requests: Vec::new(), open: Vec::new(), tallies }
+        let made = vec![0; clients.into()];
+        Self { asked, mark, made, requests: Vec::new(), open: Vec::new(), tallies }
     }
 
-    /// A new request: its number and client; send it with [`Self::write`].
+    /// A new request of the client whose turn it is: its number and the client; send it with [`Self::write`].
     pub(super) fn issue(&mut self, phase: usize, now: Instant) -> (u32, u16) {
+        let client = (self.requests.len() % self.made.len()) as u16;
+        (self.issue_by(client, phase, now), client)
+    }
+
+    /// A new request of a client: its number, which counts up from 0; send it with [`Self::write`].
+    pub(crate) fn issue_by(&mut self, client: u16, phase: usize, now: Instant) -> u32 {
         let sequence = self.requests.len() as u32;
-        let client = (sequence % u32::from(self.clients)) as u16;
         // Each client counts its own up, from a start of its own.
-        let message_id = (self.mark as u16)
-            .wrapping_add(client.wrapping_mul(977))
-            .wrapping_add((sequence / u32::from(self.clients)) as u16);
+        let made = &mut self.made[usize::from(client)];
+        let message_id = (self.mark as u16).wrapping_add(client.wrapping_mul(977)).wrapping_add(*made);
+        *made = made.wrapping_add(1);
         let timeout = ACK_TIMEOUT + Duration::from_millis(u64::from(sequence.wrapping_mul(7919) % 1000));
         let state = State::Waiting { repeat_at: now + timeout, timeout };
         self.requests.push(Request { client, phase, message_id, sent: now, copies: 0, state });
         self.open.push(sequence);
         self.tally(phase).sent += 1;
-        (sequence, client)
+        sequence
     }
 
     /// The datagram of a request: a GET by Proxy-Uri, or a POST by a reverse route.
-    pub(super) fn write(&self, sequence: u32, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, sequence: u32, out: &mut Vec<u8>) {
         let Some(request) = self.requests.get(sequence as usize) else { return };
         let (token, name) = (sequence.to_be_bytes(), self.name(sequence));
-        if is_post(sequence) {
+        if self.is_post(sequence) {
             out.clear();
             coap::write_head(out, CON, POST, request.message_id, &token);
             write_path(out, &[b"good", name.as_bytes()]);
             out.push(PAYLOAD_MARKER);
             out.extend(b"22.5");
         } else {
-            let uri = format!("{}{name}", self.base);
+            let origin = match &self.asked {
+                Asked::Mixed(origin) => Some(origin),
+                Asked::ByPhase(origins) => origins.get(request.phase),
+            };
+            let Some(origin) = origin else { return };
+            let uri = format!("coap://{origin}/bench/{name}");
             coap::write_get(out, request.message_id, token, uri.as_bytes());
         }
     }
 
     /// A datagram came to a client; returns the Message ID it has to acknowledge.
-    pub(super) fn take(&mut self, client: u16, datagram: &[u8], phase: usize, now: Instant) -> Option<u16> {
+    pub(crate) fn take(&mut self, client: u16, datagram: &[u8], phase: usize, now: Instant) -> Option<u16> {
         let Some(message) = Message::parse(datagram) else {
             self.fault(phase, "no CoAP message".into());
             return None;
@@ -142,7 +161,7 @@ impl Requests {
         if before == State::Over {
             return acknowledge;
         }
-        let code = if is_post(sequence) { CHANGED } else { CONTENT };
+        let code = if self.is_post(sequence) { CHANGED } else { CONTENT };
         let is_right = fits && message.code == code && message.payload == self.name(sequence).as_bytes();
         let state = if is_right { State::Answered(message.kind, message.message_id) } else { State::Over };
         if let Some(request) = self.requests.get_mut(sequence as usize) {
@@ -183,7 +202,7 @@ impl Requests {
     }
 
     /// The requests that are to be sent again now; those whose time is over are given up.
-    pub(super) fn due(&mut self, now: Instant) -> Vec<(u32, u16)> {
+    pub(crate) fn due(&mut self, now: Instant) -> Vec<(u32, u16)> {
         let mut due = Vec::new();
         let (requests, tallies) = (&mut self.requests, &mut self.tallies);
         self.open.retain(|&sequence| {
@@ -234,12 +253,12 @@ impl Requests {
     }
 
     /// Whether every request is answered or given up, as of the last [`Self::due`].
-    pub(super) fn all_over(&self) -> bool {
+    pub(crate) fn all_over(&self) -> bool {
         self.open.is_empty()
     }
 
     /// What came of them, by phase.
-    pub(super) fn into_tallies(self) -> Vec<Tally> {
+    pub(crate) fn into_tallies(self) -> Vec<Tally> {
         self.tallies
     }
 
@@ -252,15 +271,21 @@ impl Requests {
         &mut self.tallies[phase.min(last)]
     }
 
+    /// Half of them, and of those of each client.
+    const fn is_post(&self, sequence: u32) -> bool {
+        matches!(self.asked, Asked::Mixed(_)) && sequence.wrapping_mul(0x9e37_79b9) >> 31 == 1
+    }
+
     /// 16 bytes that no other request of this or an earlier run has.
     fn name(&self, sequence: u32) -> String {
         format!("{:08x}{sequence:08x}", self.mark)
     }
 }
 
-/// Half of them, and of those of each client.
-fn is_post(sequence: u32) -> bool {
-    sequence.wrapping_mul(0x9e37_79b9) >> 31 == 1
+/// The number of the request that has this name.
+pub(crate) fn sequence_of(name: &[u8]) -> Option<u32> {
+    let (_, digits) = name.split_at_checked(8)?;
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::*;
 use crate::clock;
 
 fn requests() -> Requests {
-    Requests::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 5683)), 0x1234_5678, 4, 2)
+    Requests::new(Asked::Mixed(SocketAddr::from((Ipv4Addr::LOCALHOST, 5683))), 0x1234_5678, 4, 2)
 }
 
 /// A right answer, piggybacked.
@@ -88,4 +88,22 @@ fn an_empty_acknowledgement_stops_the_copies_and_a_separate_response_is_acknowle
     response[2..4].copy_from_slice(&[0xab, 0xcd]);
     assert_eq!(requests.take(client, &response, 0, now), Some(0xabcd));
     assert_eq!(requests.into_tallies()[0].right, 1);
+}
+
+#[test]
+fn each_phase_may_have_an_origin_of_its_own() {
+    let origins = [5683, 5684].map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let mut requests = Requests::new(Asked::ByPhase(origins.to_vec()), 7, 3, 2);
+    let mut out = Vec::new();
+    for (sequence, phase) in [1, 0, 1].into_iter().enumerate() {
+        assert_eq!(requests.issue_by(2, phase, clock::now()), sequence as u32);
+        requests.write(sequence as u32, &mut out);
+        let uri = String::from_utf8_lossy(&out);
+        assert!(uri.contains(&format!("coap://{}/", origins[phase])), "{uri}");
+        let request = Message::parse(&out).unwrap();
+        assert_eq!(request.code, coap::GET);
+        assert_eq!(sequence_of(request.last_segment.unwrap()), Some(sequence as u32));
+        assert_eq!(request.message_id, 7 + 2 * 977 + sequence as u16);
+    }
+    assert_eq!([&b"short"[..], b"no hexadecimal!"].map(sequence_of), [None; 2]);
 }
