@@ -115,6 +115,7 @@ fn upstream(settings: &Settings, set: UpstreamSet<'_>, warnings: &mut Vec<String
         "rto.factor",
         "rto.cap",
         "rto.spurious_budget",
+        "rto.margin",
         "rto.window",
     ]) {
         timeouts(set.section, &parameters.rto, warnings);
@@ -175,6 +176,7 @@ fn timeouts(section: &Section<Upstream>, rto: &RtoParameters, warnings: &mut Vec
         ("rto.factor", Estimator::P95, rto.factor != default.factor),
         ("rto.cap", Estimator::P95, rto.cap != default.cap),
         ("rto.spurious_budget", Estimator::Budget, rto.spurious_budget != default.spurious_budget),
+        ("rto.margin", Estimator::Budget, rto.margin != default.margin),
     ] {
         // What lies above the cap is told for the other one, too.
         let is_told = key == "rto.cap" && rto.estimator == Estimator::Budget;

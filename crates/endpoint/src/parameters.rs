@@ -182,6 +182,8 @@ pub struct RtoParameters {
     pub cap: Duration,
     /// The share of exchanges that may be sent again needlessly; for `Budget`.
     pub spurious_budget: f64,
+    /// What the learned timeout is multiplied with; for `Budget`.
+    pub margin: f64,
     /// What a wait that ran out means for the exchanges to come.
     pub carry: Carry,
     /// The smallest first timeout.
@@ -202,6 +204,7 @@ impl Default for RtoParameters {
             factor: 2.5,
             cap: Duration::from_secs(10),
             spurious_budget: 0.05,
+            margin: 1.1,
             carry: Carry::Auto,
             floor: Duration::from_millis(200),
         }

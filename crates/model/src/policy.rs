@@ -120,10 +120,10 @@ impl Policy {
         Self { name, ..self }.with(|rto| rto.carry = carry)
     }
 
-    /// The quantile with a budget of needless copies, of 100 samples.
+    /// The quantile with a budget of needless copies, of 100 samples, without margin.
     pub fn budget(name: &'static str, spurious: f64, telling: Telling) -> Self {
         Self::product(name, Estimator::Budget, telling).with(|rto| {
-            (rto.spurious_budget, rto.window) = (spurious, 100);
+            (rto.spurious_budget, rto.margin, rto.window) = (spurious, 1.0, 100);
         })
     }
 

@@ -285,6 +285,13 @@ impl Table for Upstream {
             why: "below 0.005 there are not samples enough; above 0.3 the copies are a load of their own",
         },
         Key {
+            name: "rto.margin",
+            field: Field::Number(1.0, 3.0, |t| &mut t.parameters.rto.margin),
+            doc: "What `\"budget\"` has learned is waited for so many times: a queue that grows makes each round \
+                  trip a little longer than all before.",
+            why: "below 1 the budget is not kept; above 3 a loss is noticed as late as by the fixed timeout",
+        },
+        Key {
             name: "rto.carry",
             field: Field::Value("\"auto\", \"never\", \"in_force\" or \"ran_out\"", |t| {
                 &mut t.parameters.rto.carry

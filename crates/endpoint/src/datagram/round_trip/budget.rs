@@ -4,9 +4,9 @@
 //! Formula: with 8 samples or more max(x(k), last), where x(k) is the k-th smallest of the w in the
 //!          window and k = ⌈(1 − ε)(w + 1)⌉, w at the most: a further sample of the same kind is above
 //!          x(k) with probability 1 − k/(w + 1), which is ε or less while k is not cut. With fewer,
-//!          RFC 6298 over those there are; `initial` without any. A tenth is added, since a queue that
-//!          grows makes each round trip a little longer than all before. The first wait is drawn up to
-//!          1.25 times as long.
+//!          RFC 6298 over those there are; `initial` without any. It is waited for `margin` times as long,
+//!          since a queue that grows makes each round trip a little longer than all before. The first wait
+//!          is drawn up to 1.25 times as long.
 //! Bounds:  `floor` and 240 s.
 //! Ageing:  with its samples. A back-off is carried until an exact sample.
 //! Bias:    clean exchanges alone show nothing that is slower than the timeout. So an Acknowledgement that
@@ -25,8 +25,6 @@ use crate::parameters::{RtoParameters, scaled};
 
 /// So many samples make a quantile.
 const ENOUGH: usize = 8;
-/// What is learned is waited for this many times.
-const MARGIN: f64 = 1.1;
 /// The longest first wait as a multiple of the shortest.
 const SPREAD: f64 = 1.25;
 
@@ -38,7 +36,7 @@ pub(super) fn timing(samples: &Samples, parameters: &RtoParameters, initial: Dur
         from_few(samples)
     } else {
         let rank = rank(samples.len(), parameters.spurious_budget);
-        scaled(samples.ranked(rank).max(samples.last()).unwrap_or(initial), MARGIN)
+        scaled(samples.ranked(rank).max(samples.last()).unwrap_or(initial), parameters.margin)
     };
     let timeout = bounded(timeout, parameters);
     Timing { timeout, random_factor: Some(SPREAD), back_off: 2.0 }
