@@ -211,3 +211,53 @@ impl Link {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DELAY: Duration = Duration::from_millis(20);
+
+    /// Sends three datagrams over one link, and one back for each; what came out at its end, and what was counted.
+    fn cross(loss: f64) -> (Vec<Vec<u8>>, Vec<Passed>) {
+        let plan = Arc::new(Plan::new(1, 2, 1, 1.0, Duration::from_secs(1)));
+        let target = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let relay = Relay::start(&plan, &[loss], DELAY, target.local_addr().unwrap()).unwrap();
+        let proxy = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let begin = clock::now();
+        for datagram in [b"1", b"2", b"3"] {
+            proxy.send_to(datagram, relay.addresses[0][1]).unwrap();
+        }
+        target.set_read_timeout(Some(Duration::from_millis(if loss > 0.0 { 500 } else { 10_000 }))).unwrap();
+        let mut got = Vec::new();
+        let mut buffer = [0; 16];
+        while got.len() < 3
+            && let Ok((length, from)) = target.recv_from(&mut buffer)
+        {
+            got.push(buffer[..length].to_vec());
+            target.send_to(b"back", from).unwrap();
+        }
+        if !got.is_empty() {
+            assert!(clock::now() - begin >= DELAY);
+            let (length, from) = proxy.recv_from(&mut buffer).unwrap();
+            assert!(clock::now() - begin >= 2 * DELAY);
+            assert_eq!((&buffer[..length], from), (&b"back"[..], relay.addresses[0][1]));
+        }
+        (got, relay.finish().unwrap())
+    }
+
+    #[test]
+    fn what_is_not_lost_arrives_late_and_in_order() {
+        let (got, passed) = cross(0.0);
+        assert_eq!(got, [b"1", b"2", b"3"]);
+        assert_eq!((passed[0].came[0], passed[0].lost), (3, [0, 0]));
+        assert!(passed[0].late.len() >= 4);
+    }
+
+    #[test]
+    fn what_is_lost_does_not_arrive() {
+        let (got, passed) = cross(1.0);
+        assert!(got.is_empty());
+        assert_eq!((passed[0].came, passed[0].lost), ([3, 0], [3, 0]));
+    }
+}

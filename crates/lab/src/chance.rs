@@ -1,7 +1,6 @@
 //! What chance decides in a run, for whoever plays the same run on a real link.
 
 use crate::dice::{Dice, Use, mix};
-use crate::path::{Direction, Label};
 
 /// For messages that are no copies of a request and no answers to one.
 const ERRAND: u64 = 0xE44A_0001;
@@ -26,6 +25,26 @@ pub enum Errand {
     },
     /// Something else, one after the other from 1.
     Other(u64),
+}
+
+/// Which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the asking side.
+    Up,
+    /// To it.
+    Down,
+}
+
+/// What a datagram is: its chance hangs on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Label {
+    /// Of which exchange, or other errand.
+    pub(crate) errand: u64,
+    /// Which copy, or the answer to which.
+    pub(crate) copy: u32,
+    /// What the copies of an exchange share.
+    pub(crate) level: f64,
 }
 
 impl Chance {

@@ -40,11 +40,10 @@ mod table;
 mod world;
 
 pub use arguments::Arguments;
-pub use chance::{Chance, Errand};
+pub use chance::{Chance, Direction, Errand};
 pub use command::run;
 pub use figures::{Better, METRICS, Metric, Unit, metric};
 pub use law::{Law, Measured};
-pub use path::Direction;
 pub use policy::{DEFAULT, NoPolicy, Policy};
 pub use scenario::{
     BurstLaw, ClientLaw, CrossLaw, Mix, NatLaw, OriginLaw, Outage, Pace, PathLaw, Phase, RadioLaw, Scenario,

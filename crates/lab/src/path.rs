@@ -25,27 +25,8 @@ use bursts::Bursts;
 use fifo::Fifo;
 use radio::Radio;
 
+pub(crate) use crate::chance::{Direction, Label};
 pub(crate) use nat::Nat;
-
-/// Which way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// From the asking side.
-    Up,
-    /// To it.
-    Down,
-}
-
-/// What a datagram is: its chance hangs on it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Label {
-    /// Of which exchange, or other errand.
-    pub(crate) errand: u64,
-    /// Which copy, or the answer to which.
-    pub(crate) copy: u32,
-    /// What the copies of an exchange share.
-    pub(crate) level: f64,
-}
 
 /// When a datagram arrives, and when once more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
