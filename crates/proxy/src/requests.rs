@@ -207,15 +207,18 @@ impl Proxy {
             && !plan.block
             && !plan.oscore;
         let preserves = parameters.token == TokenPolicy::Preserve && (4..=8).contains(&arrival.token.len());
-        let transfer = plan.block.then(|| resource_key(&self.hasher, &plan.destination, &plan.content));
+        let rare = (preserves || plan.block).then(|| {
+            let token = preserves.then(|| Token::new(arrival.token));
+            let resource = plan.block.then(|| resource_key(&self.hasher, &plan.destination, &plan.content));
+            let transfer = resource.map(|resource| NonZeroU64::new(resource).unwrap_or(NonZeroU64::MIN));
+            Rare { token, transfer, ..Rare::default() }.into()
+        });
         Fetch {
             client: number_of(&arrival.peer.remote, &self.hasher),
             received: now,
             deadline: now + max_wait,
             phase: Phase::LookingUp,
-            transfer: transfer.map(|resource| NonZeroU64::new(resource).unwrap_or(NonZeroU64::MIN)),
-            rare: preserves
-                .then(|| Rare { token: Some(Token::new(arrival.token)), ..Rare::default() }.into()),
+            rare,
             upstream: plan.upstream,
             route: plan.route,
             method: plan.method,

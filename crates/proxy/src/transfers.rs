@@ -33,7 +33,7 @@ impl Transfer {
     /// The one that a fetch is part of.
     #[inline]
     pub(crate) fn of(fetch: &Fetch) -> Option<Self> {
-        fetch.transfer.map(|resource| Self { client: fetch.client, resource })
+        fetch.transfer().map(|resource| Self { client: fetch.client, resource })
     }
 }
 

@@ -39,8 +39,6 @@ pub struct Fetch {
     pub deadline: Instant,
     /// Where it stands.
     pub phase: Phase,
-    /// The block-wise transfer it is part of, by a keyed hash of its resource.
-    pub transfer: Option<NonZeroU64>,
     /// What most fetches have nothing of.
     pub rare: Option<Box<Rare>>,
     /// Whose parameters hold.
@@ -68,6 +66,8 @@ pub struct Fetch {
 /// What most fetches have nothing of.
 #[derive(Clone, Debug, Default)]
 pub struct Rare {
+    /// The block-wise transfer it is part of, by a keyed hash of its resource.
+    pub transfer: Option<NonZeroU64>,
     /// The client's token, where the origin is to see it.
     pub token: Option<Token>,
     /// Exchanges of it that were not answered and still may be, while a later one is under way.
@@ -77,6 +77,11 @@ pub struct Rare {
 }
 
 impl Fetch {
+    /// See [`Rare::transfer`].
+    pub fn transfer(&self) -> Option<NonZeroU64> {
+        self.rare.as_ref()?.transfer
+    }
+
     /// See [`Rare::token`].
     pub fn token(&self) -> Option<&Token> {
         self.rare.as_ref()?.token.as_ref()
@@ -212,7 +217,6 @@ pub(crate) mod tests {
             route: None,
             no_response: NoResponse::NONE,
             reissuable: true,
-            transfer: None,
             is_last_block: true,
             is_named: false,
             rare: None,
@@ -268,6 +272,6 @@ pub(crate) mod tests {
 
     #[test]
     fn a_fetch_is_small() {
-        assert!(size_of::<Place>() <= 104, "{}", size_of::<Place>());
+        assert!(size_of::<Place>() <= 88, "{}", size_of::<Place>());
     }
 }
