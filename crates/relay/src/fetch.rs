@@ -103,8 +103,6 @@ impl Fetch {
 struct Place {
     /// Of the request.
     generation: u32,
-    /// There is one if the deadline is out of order.
-    timer: Option<TimerId>,
     fetch: Option<Fetch>,
 }
 
@@ -117,6 +115,8 @@ pub(crate) struct Fetches {
     in_order: InOrder<FetchId>,
     /// The others.
     deadlines: Timers<FetchId>,
+    /// Theirs, by slot; as long as it had to be.
+    timers: Vec<Option<TimerId>>,
 }
 
 impl Fetches {
@@ -133,8 +133,12 @@ impl Fetches {
         }
         let place = &mut self.places[slot];
         debug_assert!(place.fetch.is_none(), "a request has one fetch");
-        let out_of_order = self.in_order.push(fetch.deadline, id).is_err();
-        place.timer = out_of_order.then(|| self.deadlines.insert(fetch.deadline, id));
+        if self.in_order.push(fetch.deadline, id).is_err() {
+            if self.timers.len() <= slot {
+                self.timers.resize(slot + 1, None);
+            }
+            self.timers[slot] = Some(self.deadlines.insert(fetch.deadline, id));
+        }
         self.under_way += usize::from(place.fetch.is_none());
         (place.generation, place.fetch) = (id.0.generation, Some(fetch));
     }
@@ -170,7 +174,7 @@ impl Fetches {
         }
         let fetch = place.fetch.take()?;
         self.under_way -= 1;
-        match place.timer {
+        match self.timers.get_mut(request.slot as usize).and_then(Option::take) {
             Some(timer) => drop(self.deadlines.cancel(timer)),
             None => {
                 let places = &self.places;
@@ -272,6 +276,6 @@ pub(crate) mod tests {
 
     #[test]
     fn a_fetch_is_small() {
-        assert!(size_of::<Place>() <= 88, "{}", size_of::<Place>());
+        assert!(size_of::<Place>() <= 80, "{}", size_of::<Place>());
     }
 }
