@@ -29,6 +29,7 @@ mod loops;
 mod order;
 mod origin;
 mod origins;
+mod outcomes;
 mod patience;
 mod permits;
 mod pings;

@@ -4,10 +4,8 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use coapway_endpoint::datagram::congestion::Loss;
 use coapway_endpoint::{
-    Course, DuplicatesParameters, Endpoint, EndpointParameters, Estimator, Event, Gate, Nstart, Peer,
-    Received, Seed, Trace, Transmit,
+    Course, DuplicatesParameters, Endpoint, EndpointParameters, Gate, Peer, Received, Seed, Trace, Transmit,
 };
 use coapway_message::{Content, ExchangeId, Failure, OwnedContent};
 use coapway_relay::{FetchId, OriginId, UpstreamId};
@@ -17,16 +15,11 @@ use hashbrown::HashMap;
 use crate::alert::Alert;
 use crate::apart::{Apart, Several};
 use crate::budget::Budget;
-use crate::origin::ORIGIN_LIFETIME;
 use crate::origins::Origins;
-use crate::parameters::{CopySchedule, UpstreamParameters};
+use crate::parameters::UpstreamParameters;
 use crate::permits::Places;
 use crate::schedule::Derived;
-use crate::shift::Change;
 use crate::transfers::Transfer;
-
-/// After so many copies in vain an exchange makes way for others.
-const MANY_COPIES: u32 = 3;
 
 /// What became of a fetch that was handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,16 +89,16 @@ pub(crate) struct Response<'d> {
 
 /// What an Acknowledgement or a response says of its exchange.
 #[derive(Clone, Debug)]
-struct Arrival {
-    copies: u32,
-    confirmable: bool,
-    sample: Option<Duration>,
+pub(crate) struct Arrival {
+    pub(crate) copies: u32,
+    pub(crate) confirmable: bool,
+    pub(crate) sample: Option<Duration>,
     /// What is acknowledged now, after a retransmission.
-    several: Option<Several>,
+    pub(crate) several: Option<Several>,
 }
 
 impl Arrival {
-    fn of(course: &Course<'_>, sample: Option<Duration>, now: Instant) -> Self {
+    pub(crate) fn of(course: &Course<'_>, sample: Option<Duration>, now: Instant) -> Self {
         let are_several = course.copies() > 1 && course.first_ack() == Some(now);
         let several = are_several.then(|| Several::of(course));
         Self { copies: course.copies(), confirmable: course.is_confirmable(), sample, several }
@@ -311,138 +304,12 @@ impl Upstreams {
         }
     }
 
-    fn handle_event(&mut self, event: Event, now: Instant) {
-        match event {
-            Event::Acknowledged { exchange, round_trip } => {
-                let Some(outstanding) = self.known(exchange) else { return };
-                if let Some(course) = self.endpoint.trace(exchange) {
-                    let arrival = Arrival::of(&course, round_trip, now);
-                    self.arrived(outstanding, arrival, now);
-                }
-                self.release(exchange);
-                self.progress.push_back(Progress::Acknowledged { fetch: outstanding.fetch });
-            }
-            Event::Retransmitted { exchange, copies, timeout } => {
-                let Some(outstanding) = self.known(exchange) else { return };
-                if let Some(origin) = self.origins.get_mut(outstanding.origin) {
-                    let loss = Loss {
-                        sent: now - timeout,
-                        timeout,
-                        exact_samples: origin.round_trip.exact_samples(),
-                    };
-                    origin.round_trip.timed_out(timeout);
-                    origin.window.timed_out(&loss, now);
-                    if copies > 2 {
-                        origin.budget.charge();
-                        self.budget.charge();
-                    }
-                }
-                if copies >= MANY_COPIES {
-                    self.make_way(exchange, outstanding.origin);
-                }
-                self.progress.push_back(Progress::Retransmitted { fetch: outstanding.fetch, copies });
-            }
-            Event::Exhausted { exchange, .. } => {
-                let Some(outstanding) = self.known(exchange) else { return };
-                self.saw(outstanding.origin, true, now);
-                let began = self.endpoint.trace(exchange).map(|course| course.first().sent);
-                if let (Some(origin), Some(began)) = (self.origins.get_mut(outstanding.origin), began) {
-                    origin.round_trip.failed(began, now);
-                }
-                // No Acknowledgement is expected any more: its place is for others (RFC 7252 §4.7).
-                self.release(exchange);
-                let Outstanding { fetch, origin, .. } = outstanding;
-                self.progress.push_back(Progress::Exhausted { fetch, exchange, origin: OriginId(origin) });
-            }
-            Event::Failed { exchange, failure, trace } => {
-                if self.pinged(exchange, None, now) {
-                    return;
-                }
-                let Some(outstanding) = self.end(exchange, now) else { return };
-                if let Some(origin) = self.origins.get_mut(outstanding.origin)
-                    && matches!(failure, Failure::Reset | Failure::Unusable)
-                {
-                    origin.window.arrived(now);
-                    origin.permits.probing.heard();
-                    self.heard(outstanding.origin);
-                }
-                if let Some(origin) = self.origins.get_mut(outstanding.origin)
-                    && failure == Failure::Unreachable
-                {
-                    origin.permits.probing.refused();
-                }
-                if matches!(failure, Failure::Unreachable | Failure::TimedOut) {
-                    self.missed(outstanding.origin, &trace, failure, now);
-                }
-                let trace = Some(trace);
-                self.progress.push_back(Progress::Failed { fetch: outstanding.fetch, failure, trace });
-                self.may_move.push(outstanding.origin);
-            }
-            Event::AcknowledgedAgain { peer, message_id } => self.acknowledged_again(peer, message_id, now),
-            Event::Alive { exchange, round_trip } => {
-                self.pinged(exchange, Some(round_trip), now);
-            }
-            Event::EmptyAckSent { .. } | Event::Repeated { .. } | Event::Delivered { .. } => {}
-        }
-    }
-
     pub(crate) fn known(&self, exchange: ExchangeId) -> Option<Outstanding> {
         self.outstanding
             .get(exchange.slot as usize)
             .copied()
             .flatten()
             .filter(|outstanding| outstanding.generation == exchange.generation)
-    }
-
-    /// The origin acknowledged or answered.
-    fn arrived(&mut self, outstanding: Outstanding, arrival: Arrival, now: Instant) {
-        self.heard(outstanding.origin);
-        let Some(origin) = self.origins.get_mut(outstanding.origin) else { return };
-        origin.window.arrived(now);
-        origin.permits.probing.heard();
-        let Arrival { copies, confirmable, sample, several } = arrival;
-        if let Some(sample) = sample {
-            origin.round_trip.sample(sample, now);
-            origin.window.saw(sample, now);
-        }
-        if let Some(several) = &several {
-            self.acknowledged_after_several(outstanding.origin, several, now);
-        }
-        let Some(origin) = self.origins.get_mut(outstanding.origin) else { return };
-        if !outstanding.in_window {
-            return;
-        }
-        let waiting = !origin.queue.is_empty();
-        origin.window.acknowledged(copies, origin.round_trip.exact_samples(), waiting);
-        if confirmable {
-            self.saw(outstanding.origin, copies > 1, now);
-            self.check_cap(outstanding.origin);
-        }
-    }
-
-    /// A Confirmable request was acknowledged, or its copies were in vain.
-    fn saw(&mut self, index: u32, needed_help: bool, now: Instant) {
-        let Some(origin) = self.origins.get_mut(index) else { return };
-        let Some(change) = origin.shift.saw(needed_help, now) else { return };
-        let (upstream, origin) = (origin.upstream, origin.address);
-        let alert = match change {
-            Change::Raised { usual, recent } => Alert::RetriesRose { upstream, origin, usual, recent },
-            Change::Calmed => Alert::RetriesCalmed { upstream, origin },
-        };
-        self.progress.push_back(Progress::Alert(alert));
-    }
-
-    /// Tells once when the learned timeout would be over its cap (R-USR-18).
-    fn check_cap(&mut self, index: u32) {
-        let Some(origin) = self.origins.get_mut(index) else { return };
-        let is_over = origin.round_trip.cap_is_exceeded();
-        if is_over && !origin.is_over_cap {
-            let (upstream, address) = (origin.upstream, origin.address);
-            let quantile = origin.round_trip.quantile().unwrap_or_default();
-            let alert = Alert::TimeoutOverCap { upstream, origin: address, quantile };
-            self.progress.push_back(Progress::Alert(alert));
-        }
-        origin.is_over_cap = is_over;
     }
 
     /// Whether a request may be issued anew: both budgets allow it.
@@ -463,53 +330,10 @@ impl Upstreams {
         self.may_move.push(index);
     }
 
-    /// Several copies in a row were in vain, and the next leaves after a long wait: meanwhile its place in a
-    /// window that is learned is for others, who ask the origin sooner whether it is there.
-    fn make_way(&mut self, exchange: ExchangeId, index: u32) {
-        let Some(origin) = self.origins.get(index) else { return };
-        let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
-        let is_stretched = parameters.retransmit.schedule == CopySchedule::Stretched
-            && parameters.rto.estimator != Estimator::Fixed
-            && origin.round_trip.last().is_some();
-        if is_stretched && matches!(parameters.nstart, Nstart::Auto { .. }) {
-            self.release(exchange);
-        }
-    }
-
     /// No further copy leaves in this exchange; its place is for others.
     pub(crate) fn stop_copies(&mut self, exchange: ExchangeId) {
         self.endpoint.stop_copies(exchange);
         self.release(exchange);
-    }
-
-    /// The exchange no longer counts against the window.
-    fn release(&mut self, exchange: ExchangeId) {
-        let Some(Some(outstanding)) = self.outstanding.get_mut(exchange.slot as usize) else { return };
-        let is_it = outstanding.generation == exchange.generation;
-        if !is_it || !std::mem::take(&mut outstanding.in_window) {
-            return;
-        }
-        let (index, holder) = (outstanding.origin, outstanding.holder);
-        if let Some(origin) = self.origins.get_mut(index) {
-            origin.window.end();
-            origin.permits.places.give(holder);
-        }
-        self.may_move.push(index);
-    }
-
-    /// The exchange is over.
-    fn end(&mut self, exchange: ExchangeId, now: Instant) -> Option<Outstanding> {
-        let outstanding = self.known(exchange)?;
-        self.outstanding[exchange.slot as usize] = None;
-        if let Some(origin) = self.origins.get_mut(outstanding.origin) {
-            if outstanding.in_window {
-                origin.window.end();
-                origin.permits.places.give(outstanding.holder);
-            }
-            origin.exchanges -= 1;
-            origin.idle_from = now + ORIGIN_LIFETIME;
-        }
-        Some(outstanding)
     }
 
     /// Panics when the tables contradict each other. For simulations, after each step.
