@@ -159,6 +159,10 @@ fn report(standing: Standing, seen: &Seen, at_the_end: &Occupancy, world: &Strip
     report.row("requests", grouped(peers.asked()));
     report.row("answered 2.05 by slow origins", grouped(peers.answered(Code::CONTENT)));
     report.row("answered 5.04 for mute and silent ones", grouped(peers.answered(Code::GATEWAY_TIMEOUT)));
+    report.row(
+        "answered 5.03 for silent ones taken to be down",
+        grouped(peers.answered(Code::SERVICE_UNAVAILABLE)),
+    );
     let least = seen.least.unwrap_or_default();
     report.row("exchanges outstanding, least and most", format!("{least} to {}", seen.most.exchanges));
     report.row("most requests queued", grouped(seen.most.queued as u64));

@@ -38,6 +38,15 @@ impl Kind {
         }
     }
 
+    /// Whether this is a right answer. An origin that stays silent is taken to be down in the end.
+    fn may_be_answered(self, code: Code) -> bool {
+        match self {
+            Self::Slow => code == Code::CONTENT,
+            Self::Mute => code == Code::GATEWAY_TIMEOUT,
+            Self::Silent => [Code::GATEWAY_TIMEOUT, Code::SERVICE_UNAVAILABLE].contains(&code),
+        }
+    }
+
     /// Whom the request with this number is for. Origins that say nothing are many, so that few
     /// requests wait for one another.
     pub(super) fn origin(number: u32) -> SocketAddr {
@@ -157,10 +166,9 @@ impl Peers {
         let asked = self.asked();
         report.must_agree("requests asked and received", asked, self.received);
         report.must_agree("requests asked and answered", asked, self.answered);
-        let wrong = (0..).zip(&self.answers).filter(|&(number, answer)| {
-            let right = if Kind::of(number) == Kind::Slow { Code::CONTENT } else { Code::GATEWAY_TIMEOUT };
-            *answer != Some(right)
-        });
+        let wrong = (0..)
+            .zip(&self.answers)
+            .filter(|&(number, answer)| !answer.is_some_and(|code| Kind::of(number).may_be_answered(code)));
         report.must_agree("requests without the right answer", 0, wrong.count() as u64);
         report.must_agree("further answers", 0, self.contradictions);
         report.must_agree("early acknowledgements", self.acknowledged_early, self.empty_acknowledgements);
