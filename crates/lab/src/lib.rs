@@ -24,6 +24,7 @@ mod dice;
 mod exchange;
 mod figures;
 mod law;
+mod model;
 mod origin;
 mod path;
 mod plot;
@@ -37,6 +38,7 @@ mod scenario;
 mod statistics;
 mod study;
 mod table;
+mod work;
 mod world;
 
 pub use arguments::Arguments;
