@@ -68,7 +68,7 @@ pub(crate) fn output(arguments: &Arguments) -> Result<String, Trouble> {
         return Ok(text.to_owned());
     }
     if arguments.model {
-        return model::output(arguments);
+        return model::output(arguments).map_err(Trouble::wrong_use);
     }
     if let Some(file) = arguments.plot.iter().find(|file| Format::of(file).is_none()) {
         let file = file.display();

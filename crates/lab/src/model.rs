@@ -14,8 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::Arguments;
 use crate::chance::Chance;
-use crate::command::Trouble;
-use crate::policy::Policy;
+use crate::policy::{NoPolicy, Policy};
 use crate::progress::Progress;
 use crate::scenario::{Pace, Scenario, find};
 use crate::statistics::Estimate;
@@ -33,7 +32,7 @@ const LEAST_FLOOR: Duration = Duration::from_millis(10);
 /// What runs came to.
 struct Numbers {
     columns: [Estimate; COLUMNS.len()],
-    /// The median of their means: where a back-off is carried, a run in twenty takes half as long again.
+    /// The median of their means: where a back-off is carried, some runs take half as long again.
     middle: f64,
 }
 
@@ -47,13 +46,15 @@ struct Line {
 }
 
 /// What goes to standard output.
-pub(crate) fn output(arguments: &Arguments) -> Result<String, Trouble> {
+///
+/// Errors: `--set` is wrong.
+pub(crate) fn output(arguments: &Arguments) -> Result<String, NoPolicy> {
     let timers = timers();
     let exchanges = arguments.requests.unwrap_or(EXCHANGES);
     let names: Vec<Option<String>> = timers.iter().map(configured).collect();
     let policies = names.iter().flatten().map(|name| Policy::parse(name, &arguments.set));
     let study = Study {
-        policies: policies.collect::<Result<_, _>>().map_err(Trouble::wrong_use)?,
+        policies: policies.collect::<Result<_, _>>()?,
         cells: PATHS.iter().flat_map(|name| find(name)).map(|path| sequential(path, exchanges)).collect(),
         runs: arguments.runs.get(),
         seed: arguments.seed,

@@ -11,7 +11,7 @@ struct Words {
 fn shown(line: &str) -> String {
     let words = std::iter::once("simulate").chain(line.split_whitespace());
     let arguments = Words::try_parse_from(words).unwrap_or_else(|error| panic!("{error}")).arguments;
-    crate::command::output(&arguments).unwrap_or_else(|_| panic!("{line}"))
+    output(&arguments).unwrap_or_else(|problem| panic!("{problem}"))
 }
 
 /// As far as a number that was written and read is the same.

@@ -65,8 +65,12 @@ fn a_proposal_is_better_on_the_path_itself_by_chance_it_was_not_chosen_by() {
         let stays = &known.in_force.policy;
         let proposal = proposed.as_ref().filter(|_| holds).map_or(stays, |proposed| &proposed.policy);
         let (cost, more) = out_of_sample(&path, &known, proposal);
-        assert_eq!((cost < 1.0, more.is_below(0.0)), (holds, holds), "{what}: {cost}, {more:?}");
-        assert!((cost / told - 1.0).abs() < 0.2, "{what}: {cost} of what was in force, told was {told}");
+        if holds {
+            assert!(cost < 0.9 && more.is_below(0.0), "{what}: {cost}, {more:?}");
+            assert!((cost / told - 1.0).abs() < 0.2, "{what}: {cost} of what was in force, told was {told}");
+        } else {
+            assert!((cost - 1.0).abs() < 1e-9 && more.value == 0.0, "{what}: {cost}, {more:?}");
+        }
     }
 }
 
