@@ -4,11 +4,11 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
-use std::thread;
 
 use serde_json::json;
 
 use crate::arguments::Arguments;
+use crate::model;
 use crate::plot::{self, Format};
 use crate::policy::{DEFAULT, Policy};
 use crate::progress::Progress;
@@ -67,6 +67,9 @@ pub(crate) fn output(arguments: &Arguments) -> Result<String, Trouble> {
         let text = source(name).ok_or_else(|| unknown(name))?;
         return Ok(text.to_owned());
     }
+    if arguments.model {
+        return model::output(arguments).map_err(Trouble::wrong_use);
+    }
     if let Some(file) = arguments.plot.iter().find(|file| Format::of(file).is_none()) {
         let file = file.display();
         return Err(Trouble::wrong_use(format!(
@@ -111,13 +114,12 @@ fn study(arguments: &Arguments) -> Result<Study, Trouble> {
         scenario.duration = arguments.duration.unwrap_or(scenario.duration);
         scenario.requests = arguments.requests.or(scenario.requests);
     }
-    let threads = arguments.threads.or_else(|| thread::available_parallelism().ok());
     Ok(Study {
         policies,
         cells: cells(scenarios, arguments),
         runs: arguments.runs.get(),
         seed: arguments.seed,
-        threads: threads.map_or(1, std::num::NonZero::get),
+        threads: arguments.threads(),
     })
 }
 

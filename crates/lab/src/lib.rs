@@ -12,6 +12,8 @@
 //! it can be: nobody watches over it, so that a million exchanges are a matter of seconds. (The simulator that
 //! proves the proxy right is `coapway-sim`.)
 //!
+//! `--model` has `coapway-model`'s timers alone beside the same through this world.
+//!
 //! Chance is drawn by address (`dice.rs`): what becomes of the third copy of the hundredth request of a client
 //! follows from the seed and these numbers, whatever else is sent. All policies therefore meet the same path,
 //! and their differences are told run by run.
@@ -24,6 +26,7 @@ mod dice;
 mod exchange;
 mod figures;
 mod law;
+mod model;
 mod origin;
 mod path;
 mod plot;
@@ -37,6 +40,7 @@ mod scenario;
 mod statistics;
 mod study;
 mod table;
+mod work;
 mod world;
 
 pub use arguments::Arguments;

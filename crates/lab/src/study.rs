@@ -1,14 +1,11 @@
 //! All runs of a study: each policy in each cell with each seed, on all cores.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-
 use crate::chance::Chance;
 use crate::figures::{Figures, METRICS, MOST_RETRIES, Timeline};
 use crate::policy::Policy;
 use crate::scenario::Scenario;
 use crate::statistics::{Estimate, Histogram};
+use crate::work::in_parallel;
 use crate::world::World;
 
 /// What is compared with what.
@@ -50,29 +47,7 @@ impl Study {
 
     /// Runs all of it; `progress` hears of the number of runs that are done.
     pub fn run(&self, progress: &(dyn Fn(usize) + Sync)) -> Vec<Vec<Summary>> {
-        let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let results: Mutex<Vec<Option<Figures>>> = Mutex::new((0..self.jobs()).map(|_| None).collect());
-        let work = || {
-            loop {
-                let job = next.fetch_add(1, Ordering::Relaxed);
-                if job >= self.jobs() {
-                    return;
-                }
-                let figures = self.job(job);
-                if let Ok(mut results) = results.lock() {
-                    results[job] = Some(figures);
-                }
-                progress(done.fetch_add(1, Ordering::Relaxed) + 1);
-            }
-        };
-        thread::scope(|scope| {
-            for _ in 1..self.threads.min(self.jobs()) {
-                scope.spawn(work);
-            }
-            work();
-        });
-        let figures: Vec<Figures> =
-            results.into_inner().map(|all| all.into_iter().flatten().collect()).unwrap_or_default();
+        let figures = in_parallel(self.jobs(), self.threads, progress, |job| self.job(job));
         let runs = self.runs as usize;
         let cells = figures.chunks(runs * self.policies.len());
         cells.map(|cell| summaries(cell.chunks(runs))).collect()

@@ -157,9 +157,9 @@ impl<'o> Advice<'o> {
 fn predict(search: &Search<'_>, held_out: &Path, in_force: &InForce, found: &Found) -> Prediction {
     let scenarios = scenarios(held_out);
     let prices = Prices::new(held_out, &in_force.policy);
-    let (requests, seeds) = search.effort.told;
+    let draw = search.effort.telling();
     let policies: Vec<Policy> = [in_force.policy.clone()].into_iter().chain(found.policy.clone()).collect();
-    let mut judged = search.judge(&scenarios, &policies, requests, seeds).into_iter();
+    let mut judged = search.judge(&scenarios, &policies, draw).into_iter();
     let base = judged.next();
     let proposed = judged.next();
     let base = base.unwrap_or_else(|| Judged { policy: in_force.policy.clone(), runs: Vec::new() });
@@ -170,7 +170,15 @@ fn predict(search: &Search<'_>, held_out: &Path, in_force: &InForce, found: &Fou
     });
     let worse = proposed.as_ref().map_or_else(Vec::new, |proposed| worse(&scenarios, proposed, &base));
     let once = once(search, &scenarios[..1], in_force, found);
-    Prediction { in_force: base, proposed, objective: cost.unwrap_or(1.0), holds, worse, once, requests }
+    Prediction {
+        in_force: base,
+        proposed,
+        objective: cost.unwrap_or(1.0),
+        holds,
+        worse,
+        once,
+        requests: draw.requests,
+    }
 }
 
 /// Measures that are worse, beyond chance and beyond what matters.
@@ -208,8 +216,10 @@ fn once(
     let settings = found.policy.as_ref().map_or(&[][..], |policy| &policy.settings);
     let without = in_force.with(settings)?;
     let with = in_force.with(&[settings, &[set("deduplicates", true)]].concat())?;
-    let (requests, seeds) = search.effort.told;
-    let judged = search.judge(recorded, &[without, with], requests, seeds);
+    let judged = search.judge(recorded, &[without, with], search.effort.telling());
     let unknown = |one: &Judged| one.runs.first().map(|runs: &Runs| runs.of(|run| run.unknown));
     Some((unknown(judged.first()?)?, unknown(judged.get(1)?)?))
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,10 +25,38 @@ pub(crate) const USEFUL: f64 = 0.85;
 pub(crate) struct Effort {
     /// In each run while looking for a policy, and how many runs.
     pub(crate) search: (usize, u64),
-    /// The same for what is told.
+    /// The same for what is told, by other chance.
     pub(crate) told: (usize, u64),
     pub(crate) threads: usize,
     pub(crate) seed: u64,
+}
+
+/// Runs of so many requests, with one seed after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Draw {
+    pub(crate) requests: usize,
+    pub(crate) first_seed: u64,
+    pub(crate) seeds: u64,
+}
+
+impl Effort {
+    /// Seeds of each use that one number stands for; there are never so many runs.
+    const SEEDS: u64 = 1000;
+
+    /// What policies are chosen by.
+    pub(crate) const fn choosing(&self) -> Draw {
+        self.draw(self.search, 0)
+    }
+
+    /// What is told of them: nothing that the choice has seen, or the choice would flatter itself.
+    pub(crate) const fn telling(&self) -> Draw {
+        self.draw(self.told, 1)
+    }
+
+    const fn draw(&self, (requests, seeds): (usize, u64), purpose: u64) -> Draw {
+        let first_seed = self.seed.wrapping_mul(2).wrapping_add(purpose).wrapping_mul(Self::SEEDS);
+        Draw { requests, first_seed, seeds }
+    }
 }
 
 /// What an answer is worth.
@@ -85,10 +113,10 @@ impl Search<'_> {
     pub(crate) fn find(&self, path: &Path, fit: &Fit, in_force: &InForce) -> Found {
         let scenarios = scenarios(path);
         let prices = Prices::new(path, &in_force.policy);
-        let (requests, seeds) = self.effort.search;
-        let base = self.judge(&scenarios, std::slice::from_ref(&in_force.policy), requests, seeds).remove(0);
+        let draw = self.effort.choosing();
+        let base = self.judge(&scenarios, std::slice::from_ref(&in_force.policy), draw).remove(0);
         let rank = |policies: Vec<Policy>| -> Vec<(f64, Policy)> {
-            let judged = self.judge(&scenarios, &policies, requests, seeds);
+            let judged = self.judge(&scenarios, &policies, draw);
             let cost = |one: Judged| (objective(&scenarios, &one.runs, &base.runs, &prices), one.policy);
             let mut ranked: Vec<_> = judged.into_iter().map(cost).collect();
             ranked.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -152,13 +180,8 @@ impl Search<'_> {
     }
 
     /// Tries each policy in each scenario, all with the same seeds.
-    pub(crate) fn judge(
-        &self,
-        scenarios: &[Scenario],
-        policies: &[Policy],
-        requests: usize,
-        seeds: u64,
-    ) -> Vec<Judged> {
+    pub(crate) fn judge(&self, scenarios: &[Scenario], policies: &[Policy], draw: Draw) -> Vec<Judged> {
+        let Draw { requests, first_seed, seeds } = draw;
         let per_policy = scenarios.len() * seeds as usize;
         let count = policies.len() * per_policy;
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -171,7 +194,7 @@ impl Search<'_> {
                 }
                 let (policy, scenario) =
                     (&policies[job / per_policy], &scenarios[job % per_policy / seeds as usize]);
-                let seed = self.effort.seed.wrapping_mul(1000).wrapping_add(job as u64 % seeds);
+                let seed = first_seed.wrapping_add(job as u64 % seeds);
                 let run = self.predictor.run(&scenario.path, policy, requests, seed);
                 if let Ok(mut results) = results.lock() {
                     results[job] = run;
