@@ -28,7 +28,7 @@ use crate::cause::Cause;
 use crate::origin::Origin;
 use crate::proxy::Proxy;
 use crate::silence::{Rest, Turn};
-use crate::upstreams::{Progress, Upstreams};
+use crate::upstreams::{Outstanding, Progress, Upstreams};
 
 impl Origin {
     /// Which of the requests that wait may leave.
@@ -38,6 +38,9 @@ impl Origin {
     }
 
     fn turn_at_rest(&self, rest: Rest, now: Instant) -> Turn {
+        if self.queue.first_of_each().any(|queued| self.silence.is_of_another(queued.order.holder())) {
+            return Turn::Any;
+        }
         if self.window.outstanding() > 0 {
             // When that one ends, the queue is looked at again.
             return Turn::None(None);
@@ -55,7 +58,13 @@ impl Upstreams {
     /// An exchange ended without an answer; `trace` says how it went.
     ///
     /// A Non-confirmable request says nothing: there are origins that never answer one.
-    pub(crate) fn missed(&mut self, index: u32, trace: &Trace, failure: Failure, now: Instant) {
+    pub(crate) fn missed(
+        &mut self,
+        (index, client): (u32, u32),
+        trace: &Trace,
+        failure: Failure,
+        now: Instant,
+    ) {
         if failure == Failure::TimedOut && trace.acks == 0 {
             self.await_late(index, trace, now);
         }
@@ -68,12 +77,14 @@ impl Upstreams {
         }
         let silence = &mut origin.silence;
         let had_begun = silence.has_begun();
-        let is_down = silence.missed(first.sent, last.sent, parameters.max_wait)
+        let is_down = silence.missed(client, first.sent, last.sent, parameters.max_wait)
             && failure == Failure::TimedOut
             && !silence.is_dormant();
         if is_down {
             silence.rest = Some(Rest::begin(origin.round_trip.in_force(parameters.max_wait), now));
-            origin.window.restart();
+            if silence.is_of_several() {
+                origin.window.restart();
+            }
         }
         let (upstream, origin) = (origin.upstream, origin.address);
         self.origins.silent += usize::from(!had_begun);
@@ -85,9 +96,9 @@ impl Upstreams {
 
     /// The time of an exchange under way is over.
     pub(crate) fn missed_in(&mut self, exchange: ExchangeId, now: Instant) {
-        let Some(index) = self.known(exchange).map(|outstanding| outstanding.origin) else { return };
+        let Some(Outstanding { origin, holder, .. }) = self.known(exchange) else { return };
         if let Some(trace) = self.endpoint.trace(exchange).map(|course| course.trace()) {
-            self.missed(index, &trace, Failure::TimedOut, now);
+            self.missed((origin, holder), &trace, Failure::TimedOut, now);
         }
     }
 
@@ -134,10 +145,23 @@ impl Upstreams {
     }
 
     /// How long a new request had better stay away from an origin; nothing, when it may be sent.
-    fn dormant_for(&self, address: SocketAddr, upstream: UpstreamId, now: Instant) -> Option<Duration> {
-        let origin = self.origins.get(self.origins.index(address, upstream)?)?;
+    fn dormant_for(
+        &mut self,
+        address: SocketAddr,
+        upstream: UpstreamId,
+        client: u32,
+        now: Instant,
+    ) -> Option<Duration> {
+        let origin = self.origins.get_mut(self.origins.index(address, upstream)?)?;
         let rest = origin.silence.rest?;
-        let is_probe = origin.turn(now) == Turn::Any && !origin.is_starved;
+        if origin.silence.is_of_another(client) {
+            return None;
+        }
+        let is_probe =
+            origin.turn(now) == Turn::Any && !origin.is_starved && !origin.silence.is_for_others(client, now);
+        if !is_probe {
+            origin.silence.spared(client);
+        }
         // With a probe under way whose time is over, nobody can tell; it is asked again as often as we ask.
         let wait = if now < rest.next { rest.next.since(now) } else { rest.pause };
         (!is_probe).then_some(wait)
@@ -149,7 +173,9 @@ impl Proxy {
     /// is told when to come again. Says whether that is so.
     pub(crate) fn spare(&mut self, id: FetchId, origin: SocketAddr, now: Instant) -> bool {
         let Some(fetch) = self.relay.fetch(id) else { return false };
-        let Some(wait) = self.upstreams.dormant_for(origin, fetch.upstream, now) else { return false };
+        let Some(wait) = self.upstreams.dormant_for(origin, fetch.upstream, fetch.client as u32, now) else {
+            return false;
+        };
         if !fetch.earlier().is_empty() {
             // It is the probe, whose copies were in vain; its answer is still waited for.
             if let Some(rare) = self.relay.fetch_mut(id).and_then(|fetch| fetch.rare.as_mut()) {

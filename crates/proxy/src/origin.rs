@@ -49,6 +49,10 @@ pub(crate) struct Origin {
     /// Exchanges under way, acknowledged ones included.
     pub(crate) exchanges: u32,
     pub(crate) idle_from: Instant,
+    /// Whether anything was ever sent to it.
+    pub(crate) was_asked: bool,
+    /// Whose request was the first for it.
+    pub(crate) brought_by: Option<u32>,
     /// Whether all Message IDs are taken, until a timer says to try again.
     pub(crate) is_starved: bool,
     /// When the queue is looked at again although nothing came.
@@ -81,6 +85,8 @@ impl Origin {
             transfers: 0,
             exchanges: 0,
             idle_from: now + ORIGIN_LIFETIME,
+            was_asked: false,
+            brought_by: None,
             is_starved: false,
             retry_at: None,
         }

@@ -10,16 +10,22 @@ use coapway_time::Instant;
 use hashbrown::HashMap;
 
 use crate::address::AddressKey;
-use crate::origin::Origin;
+use crate::origin::{ORIGIN_LIFETIME, Origin};
 use crate::parameters::UpstreamParameters;
 
 /// An origin that could not be forgotten is looked at again after this.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A full table looks at this many origins for one that never answered.
+/// A full table looks at this many origins for one that can be spared.
 const LOOKED_AT: usize = 16;
 
-/// Origins by number and by address. One that is idle for 900 s is forgotten.
+/// No origin that answered is spared sooner after its last Message ID (EXCHANGE_LIFETIME, RFC 7252 §4.8.2).
+const KEPT: Duration = Duration::from_secs(247);
+
+/// In a table that is half full, one client may have brought in so large a share of it.
+const SHARE: usize = 8;
+
+/// Origins by number and by address. One that is idle for 900 s is forgotten; in a full table sooner.
 #[derive(Debug)]
 pub(crate) struct Origins {
     places: Vec<Option<Origin>>,
@@ -30,6 +36,8 @@ pub(crate) struct Origins {
     /// Origins in the order in which they may be forgotten, if they stayed idle.
     idle: VecDeque<(Instant, u32)>,
     most: usize,
+    /// By client, as far as it matters: how many of them it brought in.
+    brought: HashMap<u32, u32, RandomState>,
     /// Those with exchanges that failed since they were heard.
     pub(crate) silent: usize,
     /// For the queues of origins.
@@ -45,6 +53,7 @@ impl Origins {
             last: None,
             idle: VecDeque::new(),
             most,
+            brought: HashMap::with_hasher(hasher.clone()),
             silent: 0,
             hasher,
         }
@@ -80,6 +89,14 @@ impl Origins {
         self.last = None;
         self.silent -= usize::from(origin.silence.has_begun());
         self.by_address.remove(&AddressKey(origin.address, origin.upstream.0));
+        if let Some(client) = origin.brought_by
+            && let Some(count) = self.brought.get_mut(&client)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.brought.remove(&client);
+            }
+        }
         self.free.push(index);
     }
 
@@ -92,11 +109,13 @@ impl Origins {
         self.by_address.get(&AddressKey(address, upstream.0)).copied()
     }
 
-    /// The number of an origin; a new one is added while there is room.
+    /// The number of an origin. A new one is added while there is room, for a `client` while it has not brought
+    /// in more than its share.
     pub(crate) fn find_or_add(
         &mut self,
         address: SocketAddr,
         upstream: UpstreamId,
+        client: Option<u32>,
         parameters: &UpstreamParameters,
         now: Instant,
     ) -> Option<u32> {
@@ -112,10 +131,17 @@ impl Origins {
         }
         self.last = None;
         self.forget_idle(now);
-        if self.by_address.len() >= self.most && !self.forget_silent() {
+        if client.is_some_and(|client| self.has_its_share(client)) {
             return None;
         }
-        let origin = Origin::new(address, upstream, parameters, &self.hasher, now);
+        if self.by_address.len() >= self.most && !self.make_room(now) {
+            return None;
+        }
+        let mut origin = Origin::new(address, upstream, parameters, &self.hasher, now);
+        origin.brought_by = client;
+        if let Some(client) = client {
+            *self.brought.entry(client).or_default() += 1;
+        }
         let index = self.free.pop().unwrap_or_else(|| {
             self.places.push(None);
             self.places.len() as u32 - 1
@@ -126,17 +152,27 @@ impl Origins {
         Some(index)
     }
 
-    /// Makes room by forgetting an origin that never answered and that nothing is under way to: nothing
-    /// is known of it. Message IDs are not kept here.
-    fn forget_silent(&mut self) -> bool {
+    /// Whether a client brought in so many that others would find no room.
+    fn has_its_share(&self, client: u32) -> bool {
+        let is_half_full = self.by_address.len() >= self.most / 2;
+        let share = (self.most / SHARE).max(1);
+        is_half_full && self.brought.get(&client).is_some_and(|&count| count as usize >= share)
+    }
+
+    /// Makes room by forgetting an origin that nothing is under way to: one that never answered, since nothing
+    /// is known of it; one that is only remembered from an earlier life; or one that was not asked for long.
+    /// Message IDs are not kept here.
+    fn make_room(&mut self, now: Instant) -> bool {
         for _ in 0..LOOKED_AT.min(self.idle.len()) {
             let Some((when, index)) = self.idle.pop_front() else { return false };
             match self.get(index) {
-                Some(origin)
-                    if origin.is_idle() && origin.transfers == 0 && !origin.permits.probing.was_heard() =>
-                {
-                    self.forget(index);
-                    return true;
+                Some(origin) if origin.is_idle() && origin.transfers == 0 => {
+                    let is_old = origin.idle_from <= now + (ORIGIN_LIFETIME - KEPT);
+                    if is_old || !origin.was_asked || !origin.permits.probing.was_heard() {
+                        self.forget(index);
+                        return true;
+                    }
+                    self.idle.push_back((when, index));
                 }
                 Some(_) => self.idle.push_back((when, index)),
                 None => {}
@@ -183,11 +219,18 @@ mod tests {
     }
 
     fn add(origins: &mut Origins, host: u8, now: Instant) -> Option<u32> {
-        origins.find_or_add(address(host), UpstreamId::DEFAULT, &UpstreamParameters::default(), now)
+        add_for(origins, host, None, now)
+    }
+
+    fn add_for(origins: &mut Origins, host: u8, client: Option<u32>, now: Instant) -> Option<u32> {
+        let parameters = UpstreamParameters::default();
+        let index = origins.find_or_add(address(host), UpstreamId::DEFAULT, client, &parameters, now)?;
+        origins.get_mut(index)?.was_asked = true;
+        Some(index)
     }
 
     #[test]
-    fn a_full_table_takes_no_more_until_one_was_idle_long_enough() {
+    fn a_full_table_takes_no_more_until_one_was_not_asked_for_long() {
         let mut origins = origins(2);
         let first = add(&mut origins, 1, Instant::ZERO);
         assert!(first.is_some() && add(&mut origins, 2, Instant::ZERO).is_some());
@@ -197,8 +240,40 @@ mod tests {
             origin.permits.probing.heard();
         }
         assert_eq!(add(&mut origins, 3, Instant::ZERO), None);
-        assert!(add(&mut origins, 3, Instant::ZERO + ORIGIN_LIFETIME).is_some());
-        assert_eq!(origins.iter().count(), 1, "both were idle");
+        let nearly = Instant::ZERO + KEPT - Duration::from_millis(1);
+        assert_eq!(add(&mut origins, 3, nearly), None);
+        assert!(add(&mut origins, 3, Instant::ZERO + KEPT).is_some());
+        assert_eq!(origins.iter().count(), 2, "one made room");
+        assert!(add(&mut origins, 4, Instant::ZERO + ORIGIN_LIFETIME).is_some());
+    }
+
+    #[test]
+    fn what_is_only_remembered_makes_room() {
+        let mut origins = origins(2);
+        for host in 1..=2 {
+            add(&mut origins, host, Instant::ZERO);
+            let origin = find(&mut origins, host).expect("known");
+            origin.permits.probing.heard();
+            origin.was_asked = host == 1;
+        }
+        assert!(add(&mut origins, 3, Instant::ZERO).is_some());
+        assert!(find(&mut origins, 1).is_some() && find(&mut origins, 2).is_none());
+    }
+
+    #[test]
+    fn one_client_does_not_fill_the_table() {
+        let mut origins = origins(64);
+        let mut asks = |host, client| {
+            let index = add_for(&mut origins, host, Some(client), Instant::ZERO);
+            if let Some(origin) = index.and_then(|index| origins.get_mut(index)) {
+                origin.permits.probing.heard();
+            }
+            index.is_some()
+        };
+        let taken = (1..=100).filter(|&host| asks(host, 1)).count();
+        assert_eq!(taken, 32, "half of it");
+        assert_eq!((101..=200).filter(|&host| asks(host, 2)).count(), 8, "its share");
+        assert!(asks(5, 3), "what is known is there for all");
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl Upstreams {
                     origin.permits.probing.refused();
                 }
                 if matches!(failure, Failure::Unreachable | Failure::TimedOut) {
-                    self.missed(outstanding.origin, &trace, failure, now);
+                    self.missed((outstanding.origin, outstanding.holder), &trace, failure, now);
                 }
                 let trace = Some(trace);
                 self.progress.push_back(Progress::Failed { fetch: outstanding.fetch, failure, trace });

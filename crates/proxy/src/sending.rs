@@ -47,8 +47,10 @@ impl Upstreams {
         now: Instant,
     ) -> Result<Started, Failure> {
         let parameters = self.parameters.get(upstream.0 as usize).unwrap_or(&self.parameters[0]);
-        let index =
-            self.origins.find_or_add(address, upstream, parameters, now).ok_or(Failure::Overloaded)?;
+        let index = self
+            .origins
+            .find_or_add(address, upstream, Some(order.holder()), parameters, now)
+            .ok_or(Failure::Overloaded)?;
         let most = parameters.queue;
         let Some(origin) = self.origins.get_mut(index) else { return Err(Failure::Overloaded) };
         let window = origin.window.size();
@@ -221,10 +223,11 @@ impl Upstreams {
         else {
             return self.starve(index, now);
         };
-        origin.silence.sent(now);
+        origin.silence.sent(order.holder(), now);
         origin.window.start();
         origin.permits.places.take(order.holder());
         origin.exchanges += 1;
+        origin.was_asked = true;
         origin.idle_from = now + ORIGIN_LIFETIME;
         if order.is_reissue {
             origin.budget.charge();

@@ -18,6 +18,10 @@ pub(crate) struct Silence {
     failures: u32,
     /// When the first of them began.
     since: Instant,
+    /// Whose request it was.
+    first: u32,
+    /// Whether requests of others failed, too: what one client asks for may be what is silent.
+    of_several: bool,
     pub(crate) rest: Option<Rest>,
 }
 
@@ -28,16 +32,20 @@ pub(crate) struct Rest {
     pub(crate) next: Instant,
     /// From the next to the one after it.
     pub(crate) pause: Duration,
+    /// Whose request was the last.
+    last: Option<u32>,
+    /// Whether others were told to stay away since.
+    others: bool,
 }
 
 impl Rest {
     pub(crate) fn begin(timeout: Duration, now: Instant) -> Self {
         let pause = (timeout + MARGIN).min(LONGEST_PAUSE);
-        Self { next: now, pause }.further(now)
+        Self { next: now, pause, last: None, others: false }.further(now)
     }
 
     fn further(self, now: Instant) -> Self {
-        Self { next: now + self.pause, pause: (self.pause * 2).min(LONGEST_PAUSE) }
+        Self { next: now + self.pause, pause: (self.pause * 2).min(LONGEST_PAUSE), ..self }
     }
 }
 
@@ -62,17 +70,46 @@ impl Silence {
         self.rest.is_some()
     }
 
-    /// A request leaves.
+    /// Whether requests of several clients have failed.
+    pub(crate) const fn is_of_several(&self) -> bool {
+        self.of_several
+    }
+
+    /// Whether others than this client may ask as ever, since only its requests have failed.
+    pub(crate) const fn is_of_another(&self, client: u32) -> bool {
+        !self.of_several && self.first != client
+    }
+
+    /// A request of this client leaves.
     #[inline]
-    pub(crate) fn sent(&mut self, now: Instant) {
+    pub(crate) fn sent(&mut self, client: u32, now: Instant) {
         if let Some(rest) = &mut self.rest {
-            *rest = rest.further(now);
+            *rest = Rest { last: Some(client), others: false, ..rest.further(now) };
+        }
+    }
+
+    /// Whether the next probe is for others: this client's was the last, and others have asked in vain since,
+    /// who may ask for something else. They have one pause to come back.
+    pub(crate) fn is_for_others(&self, client: u32, now: Instant) -> bool {
+        let for_others =
+            |rest: Rest| rest.last == Some(client) && rest.others && now < rest.next + rest.pause;
+        self.rest.is_some_and(for_others)
+    }
+
+    /// This client was told to stay away.
+    pub(crate) fn spared(&mut self, client: u32) {
+        if let Some(rest) = &mut self.rest {
+            rest.others |= rest.last != Some(client);
         }
     }
 
     /// An exchange has failed, and nothing was heard since its first copy left. Says whether the copies of
     /// all that failed span `enough`.
-    pub(crate) fn missed(&mut self, first: Instant, last: Instant, enough: Duration) -> bool {
+    pub(crate) fn missed(&mut self, client: u32, first: Instant, last: Instant, enough: Duration) -> bool {
+        if self.failures == 0 {
+            (self.first, self.of_several) = (client, false);
+        }
+        self.of_several |= self.first != client;
         self.since = if self.failures == 0 { first } else { self.since.min(first) };
         self.failures = self.failures.saturating_add(1);
         self.failures >= FAILURES && last.since(self.since) >= enough
@@ -91,7 +128,7 @@ mod tests {
 
     #[test]
     fn it_takes_two_failures_whose_copies_span_the_longest_wait() {
-        let missed = |silence: &mut Silence, first, last| silence.missed(at(first), at(last), WAIT);
+        let missed = |silence: &mut Silence, first, last| silence.missed(1, at(first), at(last), WAIT);
         let mut silence = Silence::default();
         assert!(!missed(&mut silence, 10, 40), "the first");
         assert!(missed(&mut silence, 11, 41));
@@ -115,7 +152,7 @@ mod tests {
             let next = silence.rest.expect("down").next;
             pauses.push(next.since(now).as_secs());
             now = next;
-            silence.sent(now);
+            silence.sent(1, now);
         }
         assert_eq!(pauses, [3, 6, 12, 24, 48, 60, 60]);
     }

@@ -140,7 +140,7 @@ fn what_waited_before_keeps_its_place_and_is_the_next_probe_confirmable_first() 
     });
     let mut bench = Bench::new(parameters);
     bench.get(1, "a");
-    bench.pass(20 * SECOND).get(1, "b");
+    bench.pass(20 * SECOND).get(6, "b");
     // This one holds the only place until the origin is known to be down.
     bench.pass(19 * SECOND).get(1, "c");
     bench.pass(SECOND / 2);
@@ -156,6 +156,47 @@ fn what_waited_before_keeps_its_place_and_is_the_next_probe_confirmable_first() 
     assert_eq!((told.port, told.code), (5, Code::SERVICE_UNAVAILABLE));
     bench.pass(8 * SECOND);
     assert_eq!(bench.asked(), ["con"], "the oldest that is Confirmable");
+}
+
+#[test]
+fn what_one_client_asks_for_in_vain_keeps_nobody_else_away() {
+    let mut bench = down();
+    bench.get(1, "c");
+    assert_eq!(bench.answer().code, Code::SERVICE_UNAVAILABLE);
+    for (port, path) in [(2, "d"), (3, "e")] {
+        bench.get(port, path);
+        assert_eq!(bench.asked(), [path]);
+    }
+    bench.pass(30 * SECOND);
+    assert_eq!(bench.answers.len(), 2);
+    bench.answers.clear();
+    bench.get(4, "f");
+    assert_eq!(bench.answer().code, Code::SERVICE_UNAVAILABLE, "it answers nobody");
+}
+
+#[test]
+fn who_asked_in_vain_leaves_the_next_probe_to_others() {
+    let mut bench = bench();
+    for (port, path) in [(1, "a"), (2, "b")] {
+        bench.get(port, path);
+        bench.pass(30 * SECOND);
+    }
+    bench.answers.clear();
+    let mut probes = Vec::new();
+    for second in 0..300u64 {
+        // The first is the quickest to come back.
+        for port in [1, 3] {
+            let path = format!("{port} at {second}");
+            bench.get(port, &path);
+            if bench.asked().contains(&path) {
+                probes.push(port);
+            }
+        }
+        bench.pass(SECOND);
+        bench.asked();
+    }
+    assert!(probes.len() >= 4, "{probes:?}");
+    assert!(probes.windows(2).all(|pair| pair[0] != pair[1]), "they take turns: {probes:?}");
 }
 
 #[test]
