@@ -228,7 +228,8 @@ impl Table for Upstream {
             doc: "Whether an origin that is down is left alone: once two exchanges have failed whose copies span \
                   `max_wait`, and nothing was heard of it, one request at a time is the probe, at growing \
                   intervals of up to 60s, and all others get 5.03 at once with the time to the next probe. \
-                  Anything heard ends it.",
+                  Anything heard ends it. While the requests of one client alone have failed, only that one is kept away; \
+                  who asked in vain leaves the next turn to others.",
             why: "",
         },
         Key {
