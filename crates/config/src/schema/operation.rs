@@ -370,8 +370,8 @@ impl Table for Process {
             field: Field::Value("a file or \"off\"", |t| &mut t.state),
             doc: "Where what was learned of origins is kept over a restart: round-trip times with their age and, \
                   halved, the window. Written every minute and at the end, as a whole; a file that cannot be \
-                  read or written is worth a warning and no more. It names the origins. Relative to the working \
-                  directory.",
+                  read or written later is worth a warning and no more. It names the origins. Relative to the \
+                  working directory.",
             why: "",
         },
     ];
