@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::arguments::Settings;
 use crate::clock::Clock;
+use crate::commands::Commands;
 use crate::events::Events;
 use crate::loading::load;
 use crate::reading::Reading;
@@ -116,7 +117,8 @@ async fn run(settings: &Settings, config: Config) -> ExitCode {
         }
         Some(Err(error)) => return complain(1, &format!("cannot open the record file: {error}")),
     };
-    match service::on_alert(&config) {
+    let commands = Commands::default();
+    match service::on_alert(&config, &commands) {
         Ok(on_alert) => events.tell_alerts_to(on_alert),
         Err(error) => return complain(1, &format!("cannot run on_alert: {error}")),
     }
@@ -129,7 +131,8 @@ async fn run(settings: &Settings, config: Config) -> ExitCode {
     let listening = service::listening(&config);
     let mut worker = Worker::new(parameters, listening, sockets, resolver, events, clock, Seed(seed));
     worker.restore(config.state().map(Into::into));
-    let worker = Service { settings, config, clock, worker, reading: Reading::default() }.run(signals).await;
+    let service = Service { settings, config, clock, worker, reading: Reading::default(), commands };
+    let worker = service.run(signals).await;
     worker.tell_counters();
     tracing::info!("stopped");
     crate::log::finish();
