@@ -21,11 +21,11 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run the proxy.
     Serve(Settings),
-    /// Check the configuration; print every effective value, its source and what follows from it.
+    /// Check the configuration and what this host says to it.
     Check {
         #[command(flatten)]
         settings: Settings,
-        /// Print all values, not only warnings.
+        /// Print every effective value, its source and what follows from it.
         #[arg(long)]
         dump: bool,
     },

@@ -4,6 +4,7 @@ mod arguments;
 mod bells;
 mod client;
 mod clock;
+mod commands;
 mod events;
 mod loading;
 mod log;

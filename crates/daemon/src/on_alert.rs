@@ -1,7 +1,8 @@
 //! The operator's command for alerts: `on_alert = ["/usr/local/bin/tell", "coapway"]`.
 //!
-//! One command runs at a time, on a thread of its own, and is ended when it takes too long; alerts that come
-//! meanwhile wait, and what is too many is counted and said to the next one.
+//! One command runs at a time, waited for by a thread of its own, and is ended with all it has started when it
+//! takes too long or the program ends; alerts that come meanwhile wait, and what is too many is counted and
+//! said to the next one.
 
 use std::ffi::OsStr;
 use std::io::{self, Write as _};
@@ -15,6 +16,7 @@ use coapway_time::Instant;
 use serde::Serialize;
 
 use crate::clock::Clock;
+use crate::commands::Commands;
 use crate::log::ONCE_A_MINUTE;
 
 /// Alerts that wait while a command runs.
@@ -22,7 +24,7 @@ const WAITING: usize = 16;
 /// Commands that begin in one [`MINUTE`].
 const MOST: usize = 10;
 const MINUTE: Duration = Duration::from_secs(60);
-/// A command that takes longer is ended.
+/// A command that takes longer is ended, and what it has started.
 const LONGEST: Duration = Duration::from_secs(30);
 /// How often it is looked whether a command has ended.
 const LOOK: Duration = Duration::from_millis(20);
@@ -57,19 +59,20 @@ pub(crate) struct OnAlert {
 }
 
 impl OnAlert {
-    /// Runs `command` from now on; an empty one is none.
+    /// Runs `command` from now on, as one of `commands`; an empty one is none.
     ///
     /// Errors: there is no thread to be had.
-    pub(crate) fn start(command: &[String], names: Vec<Box<str>>) -> io::Result<Self> {
+    pub(crate) fn start(command: &[String], names: Vec<Box<str>>, commands: &Commands) -> io::Result<Self> {
         let [program, arguments @ ..] = command else { return Ok(Self { names, ..Self::default() }) };
         let (queue, messages) = sync_channel(WAITING);
-        let (program, arguments) = (program.clone(), arguments.to_vec());
+        let (program, arguments, commands) = (program.clone(), arguments.to_vec(), commands.clone());
         let make = move || {
             let mut command = Command::new(&program);
             command.args(&arguments);
             command
         };
-        thread::Builder::new().name("on-alert".into()).spawn(move || run(&messages, make, LONGEST))?;
+        let run = move || run(&messages, make, LONGEST, &commands);
+        thread::Builder::new().name("on-alert".into()).spawn(run)?;
         Ok(Self { queue: Some(queue), names, left_out: 0 })
     }
 
@@ -113,7 +116,7 @@ impl OnAlert {
 }
 
 /// Runs one command after the other until nobody has anything to tell any more.
-fn run(messages: &Receiver<Message>, make: impl Fn() -> Command, longest: Duration) {
+fn run(messages: &Receiver<Message>, make: impl Fn() -> Command, longest: Duration, commands: &Commands) {
     let clock = Clock::start();
     let mut begun: Vec<Instant> = Vec::new();
     let mut left_out = 0;
@@ -127,14 +130,20 @@ fn run(messages: &Receiver<Message>, make: impl Fn() -> Command, longest: Durati
         }
         begun.push(now);
         let message = Message { left_out: std::mem::take(&mut left_out), ..message };
-        if let Err(error) = run_one(&mut make(), &message, longest, clock) {
+        if let Err(error) = run_one(&mut make(), &message, longest, clock, commands) {
             tracing::warn!(target: ONCE_A_MINUTE, %error, "on_alert: the command failed");
         }
     }
 }
 
 /// Errors: it cannot be started, says that it failed, or takes too long.
-fn run_one(command: &mut Command, message: &Message, longest: Duration, clock: Clock) -> io::Result<()> {
+fn run_one(
+    command: &mut Command,
+    message: &Message,
+    longest: Duration,
+    clock: Clock,
+    commands: &Commands,
+) -> io::Result<()> {
     let json = serde_json::to_string(message)?;
     command.env("COAPWAY_ALERT", message.alert);
     for (name, value) in [
@@ -145,25 +154,24 @@ fn run_one(command: &mut Command, message: &Message, longest: Duration, clock: C
         command.env(name, value.as_deref().map_or(OsStr::new(""), OsStr::new));
     }
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn()?;
+    let mut child = commands.spawn(command)?;
     if let Some(mut input) = child.stdin.take() {
         // Less than a pipe holds; one that does not read it is free not to.
         let _ = writeln!(input, "{json}");
     }
-    wait(&mut child, longest, clock)
+    wait(&mut child, longest, clock, commands)
 }
 
-fn wait(child: &mut Child, longest: Duration, clock: Clock) -> io::Result<()> {
+fn wait(child: &mut Child, longest: Duration, clock: Clock, commands: &Commands) -> io::Result<()> {
     let end = clock.now() + longest;
     // Nobody sends anything: receiving waits.
     let (_open, nothing) = channel::<()>();
     loop {
-        match child.try_wait()? {
+        match commands.try_wait(child)? {
             Some(status) if status.success() => return Ok(()),
             Some(status) => return Err(io::Error::other(status.to_string())),
             None if clock.now() >= end => {
-                child.kill()?;
-                child.wait()?;
+                commands.kill(child)?;
                 return Err(io::Error::other(format!("ended after {longest:?}")));
             }
             None => drop(nothing.recv_timeout(LOOK)),
@@ -196,8 +204,14 @@ mod tests {
         let on_alert = OnAlert { names: names(), ..OnAlert::default() };
         let [program, arguments @ ..] = &shell(&script)[..] else { panic!("a program") };
         let mut command = Command::new(program);
-        run_one(command.args(arguments), &on_alert.message(&rose()), LONGEST, Clock::start())
-            .expect("it runs");
+        run_one(
+            command.args(arguments),
+            &on_alert.message(&rose()),
+            LONGEST,
+            Clock::start(),
+            &Commands::default(),
+        )
+        .expect("it runs");
         let told = std::fs::read_to_string(file).expect("told");
         assert_eq!(
             told,
@@ -210,7 +224,13 @@ mod tests {
     fn a_command_that_fails_or_hangs_is_said_to() {
         let message = Message::default();
         let run_one = |program: &str, arguments: &[&str], longest| {
-            run_one(Command::new(program).args(arguments), &message, longest, Clock::start())
+            run_one(
+                Command::new(program).args(arguments),
+                &message,
+                longest,
+                Clock::start(),
+                &Commands::default(),
+            )
         };
         assert!(run_one("/nowhere/at/all", &[], LONGEST).is_err());
         assert!(run_one("/bin/sh", &["-c", "exit 3"], LONGEST).is_err());
@@ -230,14 +250,14 @@ mod tests {
             command.arg("-c").arg(format!("cat >> {}", path.display()));
             command
         };
-        run(&messages, make, LONGEST);
+        run(&messages, make, LONGEST, &Commands::default());
         let lines = std::fs::read_to_string(&path).expect("lines");
         assert_eq!(lines.lines().count(), MOST);
     }
 
     #[test]
     fn without_a_command_nothing_runs_and_a_full_queue_is_counted() {
-        let mut none = OnAlert::start(&[], names()).expect("no thread");
+        let mut none = OnAlert::start(&[], names(), &Commands::default()).expect("no thread");
         none.tell(&rose());
         assert_eq!(none.left_out, 0);
         let (queue, messages) = sync_channel(1);

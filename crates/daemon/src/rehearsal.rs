@@ -43,7 +43,8 @@ pub(crate) fn files(config: &Config) -> Vec<ConfigError> {
         Resolver::System | Resolver::Server(_) => None,
     };
     let program = config.on_alert().first().map(|program| ("on_alert", executable(Path::new(program))));
-    let tried = [record, log, names, program].into_iter().flatten();
+    let state = config.state().map(|path| ("state", replaceable(path)));
+    let tried = [record, log, names, program, state].into_iter().flatten();
     tried.filter_map(|(key, result)| Some(config.object(key, result.err()?))).collect()
 }
 
@@ -102,12 +103,24 @@ fn appendable(path: &Path) -> Result<(), String> {
             let opened = OpenOptions::new().append(true).open(path);
             opened.map(drop).map_err(|error| format!("cannot be written: {error}"))
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => match path.parent() {
-            Some(directory) if directory != Path::new("") => takes_files(directory),
-            _ => takes_files(Path::new(".")),
-        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => takes_files(directory(path)),
         Err(error) => Err(format!("cannot be written: {error}")),
     }
+}
+
+/// Whether another file can be put in the place of this one, which need not be there.
+fn replaceable(path: &Path) -> Result<(), String> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => Err("a directory, not a file".to_owned()),
+        Ok(metadata) if !metadata.is_file() => Err("not a file".to_owned()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(format!("cannot be written: {error}")),
+        Ok(_) | Err(_) => takes_files(directory(path)),
+    }
+}
+
+/// The directory a file is in.
+fn directory(path: &Path) -> &Path {
+    path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
 }
 
 /// Whether a file can be made in a directory; the one that is made for this has no name.
@@ -179,15 +192,26 @@ mod tests {
         assert!(files(&format!("record.file={place}/records")).is_empty());
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 
+        assert!(files(&format!("state={place}/learned")).is_empty());
+        assert!(files("state=learned").is_empty());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+
         fs::write(directory.path().join("file"), "127.0.0.1 boiler\n").unwrap();
         assert!(files(&format!("log.file={place}/file")).is_empty());
         assert!(files(&format!("resolver=hosts:{place}/file")).is_empty());
+        assert!(files(&format!("state={place}/file")).is_empty());
+        let fifo = directory.path().join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         for (setting, reason) in [
             (format!("record.file={place}"), "a directory, not a file"),
             (format!("record.file={place}/none/records"), "no directory"),
             (format!("log.file={place}/file/log"), "cannot be written"),
             (format!("resolver=hosts:{place}/none"), "cannot be read"),
             (format!("resolver=hosts:{place}"), "a directory, not a file"),
+            (format!("state={place}"), "a directory, not a file"),
+            (format!("state={place}/none/learned"), "no directory"),
+            (format!("state={place}/file/learned"), "cannot be written"),
+            (format!("state={place}/fifo"), "not a file"),
         ] {
             let [error] = &files(&setting)[..] else { panic!("{setting}") };
             let text = error.to_string();

@@ -1,13 +1,18 @@
 //! `serve` and `check`: from settings to a running worker.
 
-use std::io::Write as _;
+use std::future::poll_fn;
+use std::io::{self, Write as _};
+use std::pin::Pin;
 use std::process::ExitCode;
+use std::task::Poll;
 
 use coapway_config::{Config, ConfigErrors};
 use coapway_endpoint::Seed;
+use tokio::sync::oneshot;
 
 use crate::arguments::Settings;
 use crate::clock::Clock;
+use crate::commands::Commands;
 use crate::events::Events;
 use crate::loading::load;
 use crate::reading::Reading;
@@ -23,7 +28,7 @@ const WRONG_USE: u8 = 2;
 /// Prints an error as one block and says how the process ends.
 pub(crate) fn complain(code: u8, text: &str) -> ExitCode {
     // With nowhere to complain, the exit code says it.
-    let _ = writeln!(std::io::stderr(), "coapway: {}", text.trim_end());
+    let _ = writeln!(io::stderr(), "coapway: {}", text.trim_end());
     ExitCode::from(code)
 }
 
@@ -59,7 +64,7 @@ pub(crate) fn check(settings: &Settings, dump: bool) -> ExitCode {
         let rest = "configuration ok; --dump prints every value and what follows from it\n".to_owned();
         lines.chain(warnings).chain([rest]).collect::<String>()
     };
-    let mut output = std::io::stdout().lock();
+    let mut output = io::stdout().lock();
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => complain(1, &format!("cannot write to standard output: {error}")),
@@ -86,7 +91,7 @@ pub(crate) fn serve(settings: &Settings) -> ExitCode {
 }
 
 async fn run(settings: &Settings, config: Config) -> ExitCode {
-    let signals = match Signals::catch() {
+    let mut signals = match Signals::catch() {
         Ok(signals) => signals,
         Err(error) => return complain(1, &format!("cannot wait for signals: {error}")),
     };
@@ -104,11 +109,16 @@ async fn run(settings: &Settings, config: Config) -> ExitCode {
         Err(error) => return complain(1, &format!("cannot start the resolver: {error}")),
     };
     let clock = Clock::start();
-    let mut events = match Events::start(config.record(), &clock) {
-        Ok(events) => events,
-        Err(error) => return complain(1, &format!("cannot open the record file: {error}")),
+    let mut events = match events(&config, clock, &mut signals).await {
+        Some(Ok(events)) => events,
+        None => {
+            tracing::info!("stopped");
+            return ExitCode::SUCCESS;
+        }
+        Some(Err(error)) => return complain(1, &format!("cannot open the record file: {error}")),
     };
-    match service::on_alert(&config) {
+    let commands = Commands::default();
+    match service::on_alert(&config, &commands) {
         Ok(on_alert) => events.tell_alerts_to(on_alert),
         Err(error) => return complain(1, &format!("cannot run on_alert: {error}")),
     }
@@ -121,11 +131,30 @@ async fn run(settings: &Settings, config: Config) -> ExitCode {
     let listening = service::listening(&config);
     let mut worker = Worker::new(parameters, listening, sockets, resolver, events, clock, Seed(seed));
     worker.restore(config.state().map(Into::into));
-    let worker = Service { settings, config, clock, worker, reading: Reading::default() }.run(signals).await;
+    let service = Service { settings, config, clock, worker, reading: Reading::default(), commands };
+    let worker = service.run(signals).await;
     worker.tell_counters();
     tracing::info!("stopped");
     crate::log::finish();
     ExitCode::SUCCESS
+}
+
+/// Opens what records go to, on a thread of its own since a FIFO waits for its reader; nothing when it is to
+/// stop meanwhile.
+///
+/// Errors: it cannot be opened, or there is no thread to be had.
+async fn events(config: &Config, clock: Clock, signals: &mut Signals) -> Option<io::Result<Events>> {
+    let (sender, mut opened) = oneshot::channel();
+    let settings = config.record().clone();
+    let open = move || drop(sender.send(Events::start(&settings, &clock)));
+    if let Err(error) = std::thread::Builder::new().name("open-records".into()).spawn(open) {
+        return Some(Err(error));
+    }
+    poll_fn(|cx| match Pin::new(&mut opened).poll(cx) {
+        Poll::Ready(opened) => Poll::Ready(Some(opened.unwrap_or_else(|error| Err(io::Error::other(error))))),
+        Poll::Pending => signals.poll_stop(cx).map(|()| None),
+    })
+    .await
 }
 
 /// What listens, who may reach what, how many copies fit, how much memory there may be: one block.

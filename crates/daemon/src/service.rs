@@ -11,6 +11,7 @@ use coapway_transport::{Resolver, Source};
 
 use crate::arguments::Settings;
 use crate::clock::Clock;
+use crate::commands::Commands;
 use crate::events::Events;
 use crate::log::{Lines, OPERATOR};
 use crate::on_alert::OnAlert;
@@ -32,6 +33,7 @@ pub(crate) struct Service<'s> {
     pub(crate) clock: Clock,
     pub(crate) worker: Worker<Events>,
     pub(crate) reading: Reading,
+    pub(crate) commands: Commands,
 }
 
 /// What ends a run of the worker.
@@ -89,6 +91,7 @@ impl Service<'_> {
             }
         }
         self.worker.finish();
+        self.commands.end();
         self.worker
     }
 
@@ -158,7 +161,7 @@ impl Service<'_> {
         let records = records.map_err(cannot("record.file", "cannot be opened"))?;
         let lines = (config.log() != self.config.log()).then(|| log::open(config.log())).transpose();
         let lines = lines.map_err(cannot("log.file", "cannot be opened"))?;
-        let on_alert = on_alert(&config).map_err(cannot("on_alert", "cannot be run"))?;
+        let on_alert = on_alert(&config, &self.commands).map_err(cannot("on_alert", "cannot be run"))?;
         Ok(Prepared { bound, resolver, records, lines, on_alert, config })
     }
 
@@ -253,9 +256,9 @@ pub(crate) fn parameters(config: &Config, own: Vec<SocketAddr>) -> Parameters {
 }
 
 /// Errors: there is no thread to be had.
-pub(crate) fn on_alert(config: &Config) -> io::Result<OnAlert> {
+pub(crate) fn on_alert(config: &Config, commands: &Commands) -> io::Result<OnAlert> {
     let names = config.parameters().relay.upstreams.into_iter().map(|upstream| upstream.name);
-    OnAlert::start(config.on_alert(), names.collect())
+    OnAlert::start(config.on_alert(), names.collect(), commands)
 }
 
 /// Errors: there are no threads to be had.

@@ -31,6 +31,12 @@ impl Signals {
         ]))
     }
 
+    /// Waits for the next one that stops; the others are kept.
+    pub(crate) fn poll_stop(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut stops = self.0.iter_mut().filter(|(_, order)| *order == Order::Stop);
+        if stops.any(|(signal, _)| signal.poll_recv(cx).is_ready()) { Poll::Ready(()) } else { Poll::Pending }
+    }
+
     /// Waits for the next one.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Order> {
         for (signal, order) in &mut self.0 {

@@ -6,11 +6,13 @@
 //! ```
 //! `at` is in milliseconds since 1970; a round-trip time is its age in milliseconds when the file was
 //! written, and itself in microseconds. The file is written anew under another name and then takes its
-//! place, so that it is whole at any time. Whatever is wrong with it is worth a warning and no more.
+//! place, so that it is whole at any time. Whatever is wrong with it while serving
+//! is worth a warning and no more.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
@@ -120,10 +122,11 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);
-    let written = File::create(&beside).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(io::Error::other("not a file"));
+    }
+    let mut file = open(OpenOptions::new().write(true).create(true).truncate(true), &beside)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
     let placed = written.and_then(|()| fs::rename(&beside, path));
     if placed.is_err() {
         let _ = fs::remove_file(&beside);
@@ -131,14 +134,17 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     placed
 }
 
+/// Opens a file. A FIFO would wait for its other end, and keep nothing.
+fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let file = options.custom_flags(libc::O_NONBLOCK).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a file")) }
+}
+
 /// What the file says, and how many of its lines mean nothing.
 ///
 /// Errors: there is no such file, it cannot be read, or it is of another version.
 fn read(path: &Path, now: SystemTime) -> io::Result<(Vec<Kept>, usize)> {
-    let file = File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("not a file"));
-    }
+    let file = open(OpenOptions::new().read(true), path)?;
     let mut bytes = Vec::new();
     file.take(LONGEST).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
@@ -233,6 +239,26 @@ mod tests {
             io::ErrorKind::NotFound
         );
         assert!(read(folder.path(), at(0)).is_err());
+    }
+
+    #[test]
+    fn nobody_waits_for_the_other_end_of_a_fifo() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [fifo, path] = ["fifo", "state"].map(|name| folder.path().join(name));
+        let beside = folder.path().join("state.new");
+        let made = std::process::Command::new("mkfifo").args([&fifo, &beside]).status();
+        assert!(made.expect("mkfifo runs").success());
+        assert_eq!(read(&fifo, at(0)).expect_err("a FIFO").to_string(), "not a file");
+        assert_eq!(write(&fifo, "x").expect_err("a FIFO").to_string(), "not a file");
+        assert!(write(&path, "x").is_err());
+        // One that is read from would take it.
+        let _reader = open_fifo(&beside);
+        assert_eq!(write(&path, "x").expect_err("a FIFO").to_string(), "not a file");
+        assert!(!path.exists() && !fs::metadata(&fifo).expect("still there").is_file());
+    }
+
+    fn open_fifo(path: &Path) -> File {
+        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).expect("it does not wait")
     }
 
     #[test]

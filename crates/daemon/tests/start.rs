@@ -37,3 +37,23 @@ fn a_start_tells_how_many_copies_fit_and_what_memory_there_may_be() {
         assert!(told.iter().any(|line| line.contains(part)), "no {part:?} in\n{}", told.join("\n"));
     }
 }
+
+#[test]
+fn who_waits_for_the_reader_of_a_fifo_can_be_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("records");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_coapway"));
+    command.args(["serve", "--listen", &format!("coap://{free}"), "--record"]).arg(&fifo);
+    let mut child = command.env_clear().stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let stderr = child.stderr.take().unwrap();
+    let mut running = Running(child);
+    let mut lines = BufReader::new(stderr).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("waiting until somebody reads")));
+    let stop = Command::new("kill").args(["-s", "TERM", &running.0.id().to_string()]).status();
+    assert!(stop.unwrap().success());
+    // The log ends with the process.
+    assert!(lines.last().is_some_and(|line| line.contains("stopped")));
+    assert!(running.0.wait().unwrap().success());
+}

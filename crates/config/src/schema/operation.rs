@@ -362,7 +362,8 @@ impl Table for Process {
             doc: "A command that is run for each alert (retries rose or calmed, an origin down or back, a learned \
                   timeout over its cap, a loop). It finds one JSON object on its standard input, and COAPWAY_ALERT, \
                   COAPWAY_UPSTREAM, COAPWAY_ORIGIN and COAPWAY_CLIENT in its environment. One runs at a time, \
-                  for 30 s at most, ten begin in a minute; what is left out is counted and told to the next.",
+                  for 30 s at most (then it and what it started are ended, as with the program), ten begin in a \
+                  minute; what is left out is counted and told to the next.",
             why: "no shell and no search path stands between: what runs is what is written",
         },
         Key {
@@ -370,8 +371,8 @@ impl Table for Process {
             field: Field::Value("a file or \"off\"", |t| &mut t.state),
             doc: "Where what was learned of origins is kept over a restart: round-trip times with their age and, \
                   halved, the window. Written every minute and at the end, as a whole; a file that cannot be \
-                  read or written is worth a warning and no more. It names the origins. Relative to the working \
-                  directory.",
+                  read or written later is worth a warning and no more. It names the origins. Relative to the \
+                  working directory.",
             why: "",
         },
     ];
