@@ -203,7 +203,8 @@ impl Table for LimitKeys {
         Key {
             name: "origins",
             field: Field::Count(1, 1 << 20, |t| &mut t.limits.origins),
-            doc: "Origins with state: what was learned, ports and window.",
+            doc: "Origins with state: what was learned, ports and window. One that was idle for 900s is forgotten, \
+                  in a full table after 247s; once the table is half full, no client brings in more than an eighth.",
             why: "each takes up to 4KiB with 60 samples of its round-trip time, 34KiB with 1000",
         },
         Key {

@@ -16,6 +16,25 @@ fn shows_the_times_of_the_rfc() {
 }
 
 #[test]
+fn shows_the_parameters_of_the_rfc() {
+    let dump = loaded("", &[], &Overrides::default()).dump();
+    for (key, value) in [
+        ("upstream.ack_timeout", "2s"),
+        ("upstream.ack_random_factor", "1.5"),
+        ("upstream.max_retransmit", "4"),
+        // NSTART is 1 to begin with.
+        ("upstream.nstart", "auto"),
+        ("upstream.probing_rate", "1.0"),
+        ("protocol.DEFAULT_LEISURE", "5s"),
+        ("protocol.PROBING_RATE", "1 byte/s"),
+        ("protocol.MAX_LATENCY", "100s"),
+    ] {
+        let shown = line(&dump, key);
+        assert_eq!(shown.split("  #").next(), Some(value), "{key}: {shown}");
+    }
+}
+
+#[test]
 fn an_exchange_outlives_its_own_retransmission() {
     let dump = loaded("", &[], &set(&["upstream.max_retransmit=7"])).dump();
     assert!(line(&dump, "upstream.MAX_TRANSMIT_WAIT").starts_with("765s "));

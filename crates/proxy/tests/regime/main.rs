@@ -5,3 +5,4 @@ mod bench;
 mod dormant;
 mod kept;
 mod patience;
+mod shift;
