@@ -51,6 +51,12 @@ impl Scenario {
         read::read(file, text)
     }
 
+    /// Its name, and what it says about itself.
+    pub(crate) fn title(&self) -> String {
+        let Self { name, about, .. } = self;
+        if about.is_empty() { name.clone() } else { format!("{name}: {about}") }
+    }
+
     /// The same with this many requests a second, whoever asks.
     pub fn with_load(mut self, rate: f64) -> Self {
         self.clients.pace = Pace::Rate(rate);

@@ -14,7 +14,7 @@ const TITLE: usize = 43;
 
 /// The table of a cell.
 pub(crate) fn table(study: &Study, scenario: &Scenario, summaries: &[Summary]) -> String {
-    let mut text = format!("{}: {}\n{}\n", scenario.name, scenario.about, described(study, scenario));
+    let mut text = format!("{}\n{}\n", scenario.title(), described(study, scenario));
     let line = |text: &mut String, title: &str, cells: &mut dyn Iterator<Item = String>| {
         let _ = write!(text, "  {title:<TITLE$}");
         for cell in cells {

@@ -94,10 +94,15 @@ fn clients(table: Table<'_>, law: &mut ClientLaw) {
     law.each = table.count("each", 1, 10_000_000);
     let (post, non) = (table.share("post").unwrap_or(0.0), table.share("non").unwrap_or(0.0));
     law.mix = Mix { post, non };
-    if post + non > 1.0
+    if post + non > 1.0 + 1e-9
         && let Some(value) = table.get("non")
     {
-        table.wrong("non", value, "together with post more than all", format!("0 to {}", 1.0 - post));
+        table.wrong(
+            "non",
+            value,
+            "together with post more than all",
+            format!("0 to {}", rounded(1.0 - post)),
+        );
     }
     if let Some(payload) = table.count("payload", 0, 1024) {
         law.payload = payload as usize;
@@ -106,6 +111,11 @@ fn clients(table: Table<'_>, law: &mut ClientLaw) {
         law.patience = duration(seconds);
     }
     table.finish();
+}
+
+/// As people would write it.
+fn rounded(number: f64) -> f64 {
+    (number * 1e6).round() / 1e6
 }
 
 fn path(table: Table<'_>, law: &mut PathLaw) {

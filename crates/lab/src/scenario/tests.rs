@@ -95,8 +95,23 @@ fn what_belongs_together_is_told() {
     assert!(errors("[path]\nbuffer = \"2500B\"\n")[0].contains("path.rate\n    missing"));
     assert!(errors("[clients]\nrate = 1\nthink = \"1s\"\n")[0].contains("not beside rate"));
     assert!(errors("path.rtt = { law = \"lognormal\" }\n")[0].contains("path.rtt.median\n    missing"));
-    assert!(errors("clients = { post = 0.8, non = 0.3 }\n")[0].contains("clients.non = 0.3"));
+    let shares = errors("clients = { post = 0.7, non = 0.7 }\n").remove(0);
+    assert!(shares.contains("clients.non = 0.7") && shares.ends_with("allowed: 0 to 0.3"), "{shares}");
     assert!(errors("duration = \n")[0].starts_with("mine.toml:1:"));
+}
+
+#[test]
+fn shares_that_are_all_are_fine_whatever_their_sum_in_binary() {
+    for (post, non) in [(0.9, 0.1), (0.7, 0.3), (0.35, 0.65)] {
+        let text = format!("clients = {{ post = {post}, non = {non} }}\n");
+        assert!(Scenario::parse(Path::new("x.toml"), &text).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn a_title_ends_where_nothing_more_is_said() {
+    let title = |text| Scenario::parse(Path::new("mine.toml"), text).expect("fine").title();
+    assert_eq!((&*title(""), &*title("about = \"far\"\n")), ("mine", "mine: far"));
 }
 
 #[test]
