@@ -45,9 +45,15 @@ pub(crate) fn read(records: &mut dyn BufRead, only: Option<&str>) -> io::Result<
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
-        let read = io::Read::take(&mut *records, LONGEST_LINE).read_until(b'\n', &mut bytes)?;
+        let read = io::Read::take(&mut *records, LONGEST_LINE + 1).read_until(b'\n', &mut bytes)?;
         if read == 0 {
             break;
+        }
+        if read as u64 > LONGEST_LINE && !bytes.ends_with(b"\n") {
+            records.skip_until(b'\n')?;
+            replay.lines += 1;
+            replay.bad += 1;
+            continue;
         }
         if bytes.iter().all(u8::is_ascii_whitespace) {
             continue;

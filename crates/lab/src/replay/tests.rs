@@ -69,6 +69,18 @@ fn bad_lines_are_counted_and_others_are_used() {
 }
 
 #[test]
+fn a_line_of_3_mb_is_one_line() {
+    let good = record(1.0, &[0.0], Some(100.0));
+    let long = |bytes: usize| "x".repeat(bytes) + "\n";
+    let text = good.clone() + &long(3 << 20) + &good + &long(LONGEST_LINE as usize) + &good + &long(3 << 20);
+    for text in [&*text, text.trim_end()] {
+        let replay = read_all(text, None);
+        assert_eq!((replay.lines, replay.bad), (6, 3));
+        assert!(replay.scenarios[0].about.starts_with("3 forwards"), "{}", replay.scenarios[0].about);
+    }
+}
+
+#[test]
 fn only_what_is_asked_for_and_only_what_says_something() {
     let text = record(1.0, &[0.0], Some(100.0)) + &record(2.0, &[0.0], None).replace("boiler", "silent");
     let replay = read_all(&text, None);
