@@ -168,13 +168,16 @@ fn replayed(records: &Path, upstream: Option<&str>) -> Result<Vec<Scenario>, Tro
             replay::read(&mut io::BufReader::with_capacity(1 << 18, file), upstream)
         }
     };
-    let Replay { scenarios, lines, bad, without_samples } = replay.map_err(cannot)?;
+    let Replay { scenarios, lines, bad, without_samples, rejected } = replay.map_err(cannot)?;
     let note = |text: String| {
         // Nobody could be told that it cannot be told.
         let _ = writeln!(io::stderr(), "coapway: {text}");
     };
     if bad > 0 {
         note(format!("{bad} of {lines} lines of {place} are no records and do not count"));
+    }
+    if rejected > 0 {
+        note(rejections(rejected));
     }
     if !without_samples.is_empty() {
         let names = without_samples.join(", ");
@@ -188,6 +191,14 @@ fn replayed(records: &Path, upstream: Option<&str>) -> Result<Vec<Scenario>, Tro
         )));
     }
     Ok(scenarios)
+}
+
+fn rejections(count: u64) -> String {
+    let (s, were, they, are) =
+        if count == 1 { ("", "was", "it", "is") } else { ("s", "were", "they", "are") };
+    format!(
+        "{count} forward{s} {were} rejected (ICMP unreachable or Reset): {they} {are} not counted as lost"
+    )
 }
 
 fn unknown(name: &str) -> Trouble {
