@@ -156,6 +156,12 @@ fn rejections_are_told_by_number() {
 }
 
 #[test]
+fn a_duration_within_the_warmup_is_refused() {
+    let what = trouble("bufferbloat-50 --duration 1min");
+    assert!(what.contains("scenario bufferbloat-50: nothing would count") && what.contains("300s"), "{what}");
+}
+
+#[test]
 fn pictures_are_files() {
     let directory = tempfile::tempdir().expect("a directory");
     let (svg, png) = (directory.path().join("a.svg"), directory.path().join("a.png"));

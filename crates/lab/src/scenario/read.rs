@@ -9,6 +9,7 @@ use coapway_config::ConfigErrors;
 use toml::de::{DeTable, DeValue};
 
 use super::keys::{File, Table, Wrong};
+use super::units;
 use super::{
     BurstLaw, ClientLaw, CrossLaw, Mix, NatLaw, OriginLaw, Outage, Pace, PathLaw, Phase, RadioLaw, Scenario,
     Wake, WayLaw, WhenFull,
@@ -19,6 +20,8 @@ use crate::law::Law;
 const LONGEST: f64 = 7.0 * 24.0 * 3600.0;
 /// No delay is longer, in seconds.
 const LONGEST_DELAY: f64 = 600.0;
+/// What is wrong with a longest time.
+const BELOW: &str = "below the shortest, or the middle";
 
 pub(super) fn read(path: &Path, text: &str) -> Result<Scenario, ConfigErrors> {
     let file = File { path: Arc::new(path.to_owned()), text, errors: RefCell::default() };
@@ -56,6 +59,10 @@ fn scenario(top: Table<'_>, name: String) -> Scenario {
     }
     if let Some(seconds) = top.seconds("warmup", 0.0, LONGEST) {
         scenario.warmup = duration(seconds);
+        if let Some(value) = top.get("warmup").filter(|_| scenario.warmup >= scenario.duration) {
+            let all = units::show(scenario.duration.as_secs_f64());
+            top.wrong("warmup", value, "nothing would count", format!("less than \"{all}\", the duration"));
+        }
     }
     scenario.requests = top.count("requests", 1, 10_000_000);
     if let Some(table) = top.table("clients") {
@@ -128,18 +135,35 @@ fn path(table: Table<'_>, law: &mut PathLaw) {
             least: wake.seconds("least", 0.0, LONGEST_DELAY).unwrap_or(0.0),
             most: wake.seconds("most", 0.0, LONGEST_DELAY).unwrap_or(1.0),
         });
+        if let Some(Wake { least, most, .. }) = law.wake {
+            wake.at_least("most", most, least, LONGEST_DELAY, BELOW);
+            if !wake.has("most") && least > most {
+                wake.missing("most", "it is \"1s\" by itself, which is below least");
+            }
+        }
         wake.finish();
     }
     for phase in table.tables("phases") {
+        let at = phase.seconds("at", 0.0, LONGEST).unwrap_or(0.0);
+        if let Some(before) = law.phases.last().map(|before: &Phase| before.at.as_secs_f64()) {
+            if phase.has("at") {
+                phase.at_least("at", at, before, LONGEST, "before the phase above it");
+            } else {
+                phase.missing("at", "only the first phase may begin by itself, at \"0s\"");
+            }
+        }
         law.phases.push(Phase {
-            at: duration(phase.seconds("at", 0.0, LONGEST).unwrap_or(0.0)),
+            at: duration(at),
             rtt: time(&phase, "rtt"),
             add: phase.seconds("add", 0.0, LONGEST_DELAY).unwrap_or(0.0),
         });
         phase.finish();
     }
-    law.phases.sort_by_key(|phase| phase.at);
     law.cycle = table.seconds("cycle", 1.0, LONGEST).map(duration);
+    if let (Some(cycle), Some(last)) = (law.cycle, law.phases.last()) {
+        let (cycle, last) = (cycle.as_secs_f64(), last.at.as_secs_f64());
+        table.at_least("cycle", cycle, last, LONGEST, "over before the last phase begins");
+    }
     if let Some(overhead) = table.count("overhead", 0, 1000) {
         law.overhead = overhead as usize;
     }
@@ -316,6 +340,12 @@ fn time(table: &Table<'_>, key: &'static str) -> Option<Law> {
             share: law.share("share").unwrap_or(0.05),
         },
     };
+    if let Law::Uniform { least, most }
+    | Law::Lognormal { median: least, most, .. }
+    | Law::Pareto { least, most, .. } = found
+    {
+        law.at_least("most", most, least, LONGEST_DELAY, BELOW);
+    }
     law.finish();
     Some(found)
 }

@@ -101,6 +101,51 @@ fn what_belongs_together_is_told() {
 }
 
 #[test]
+fn what_contradicts_itself_is_told_with_its_place() {
+    for (text, place, rest) in [
+        (
+            "path.rtt = { law = \"uniform\", least = \"2s\", most = \"1s\" }",
+            "1 path.rtt.most = \"1s\"",
+            "\"2s\" to \"600s\"",
+        ),
+        (
+            "path.rtt = { law = \"pareto\", least = \"2s\", most = \"1s\" }",
+            "1 path.rtt.most = \"1s\"",
+            "\"2s\" to \"600s\"",
+        ),
+        (
+            "origin.think = { law = \"lognormal\", median = \"2s\", most = \"1s\" }",
+            "1 origin.think.most",
+            "\"2s\" to",
+        ),
+        ("path.wake = { least = \"2s\", most = \"1s\" }", "1 path.wake.most = \"1s\"", "\"2s\" to \"600s\""),
+        ("path.wake = { least = \"2s\" }", "1 path.wake.most", "missing"),
+        (
+            "[path]\nphases = [{ at = \"20s\" }, { at = \"5s\" }]",
+            "2 path.phases.at = \"5s\"",
+            "\"20s\" to \"604800s\"",
+        ),
+        ("path.phases = [{ at = \"20s\" }, { add = \"5s\" }]", "1 path.phases.at", "missing"),
+        ("[path]\ncycle = \"10s\"\nphases = [{ at = \"20s\" }]", "2 path.cycle = \"10s\"", "\"20s\" to"),
+        ("duration = \"1min\"\nwarmup = \"2min\"", "2 warmup = \"2min\"", "allowed: less than \"60s\""),
+        ("warmup = \"10min\"", "1 warmup = \"10min\"", "allowed: less than \"600s\""),
+    ] {
+        let found = errors(text);
+        let [error] = &found[..] else { panic!("{text}: {found:#?}") };
+        let (line, key) = place.split_once(' ').expect("line and key");
+        assert!(error.starts_with(&format!("mine.toml:{line}:")), "{text}: {error}");
+        assert!(error.contains(&format!(": {key}")) && error.contains(rest), "{text}: {error}");
+    }
+}
+
+#[test]
+fn equal_bounds_are_no_contradiction() {
+    let text = "path.rtt = { law = \"uniform\", least = \"1s\", most = \"1s\" }\n\
+                path.phases = [{ add = \"1s\" }, { at = \"0s\", add = \"2s\" }]\n";
+    assert!(Scenario::parse(Path::new("x.toml"), text).is_ok());
+}
+
+#[test]
 fn shares_that_are_all_are_fine_whatever_their_sum_in_binary() {
     for (post, non) in [(0.9, 0.1), (0.7, 0.3), (0.35, 0.65)] {
         let text = format!("clients = {{ post = {post}, non = {non} }}\n");
