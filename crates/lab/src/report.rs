@@ -70,6 +70,7 @@ fn result(place: usize, policy: &str, summary: &Summary) -> Value {
         "answered": summary.latencies.count(),
         "latency_steps": summary.latencies.steps(),
         "retries": summary.retries,
+        "runs_cut_short": summary.cut_short,
         "timeline": summary.timeline,
     })
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::figures::{METRICS, Metric, Unit, metric};
-use crate::scenario::{Pace, Scenario};
+use crate::scenario::{Pace, Scenario, USUAL_REQUESTS};
 use crate::statistics::Estimate;
 use crate::study::{Study, Summary};
 
@@ -31,6 +31,14 @@ pub(crate) fn table(study: &Study, scenario: &Scenario, summaries: &[Summary]) -
             continue;
         }
         line(&mut text, metric.title, &mut estimates.map(|estimate| cell(metric.unit, *estimate)));
+    }
+    let cut_short: usize = summaries.iter().map(|summary| summary.cut_short).sum();
+    if cut_short > 0 {
+        let of = summaries.len() * study.runs as usize;
+        let _ = writeln!(
+            text,
+            "\n  {cut_short} of {of} runs ended after {USUAL_REQUESTS} requests, before their time; --requests allows more"
+        );
     }
     if summaries.len() > 1 && study.runs > 1 {
         let first = shortened(&study.policies[0].name);

@@ -11,8 +11,8 @@ use toml::de::{DeTable, DeValue};
 use super::keys::{File, Table, Wrong};
 use super::units;
 use super::{
-    BurstLaw, ClientLaw, CrossLaw, Mix, NatLaw, OriginLaw, Outage, Pace, PathLaw, Phase, RadioLaw, Scenario,
-    Wake, WayLaw, WhenFull,
+    BurstLaw, ClientLaw, CrossLaw, MOST_REQUESTS, Mix, NatLaw, OriginLaw, Outage, Pace, PathLaw, Phase,
+    RadioLaw, Scenario, Wake, WayLaw, WhenFull,
 };
 use crate::law::Law;
 
@@ -20,6 +20,8 @@ use crate::law::Law;
 const LONGEST: f64 = 7.0 * 24.0 * 3600.0;
 /// No delay is longer, in seconds.
 const LONGEST_DELAY: f64 = 600.0;
+/// Foreign traffic has no more datagrams a second.
+const MOST_FOREIGN: f64 = 100_000.0;
 /// What is wrong with a longest time.
 const BELOW: &str = "below the shortest, or the middle";
 
@@ -64,7 +66,7 @@ fn scenario(top: Table<'_>, name: String) -> Scenario {
             top.wrong("warmup", value, "nothing would count", format!("less than \"{all}\", the duration"));
         }
     }
-    scenario.requests = top.count("requests", 1, 10_000_000);
+    scenario.requests = top.count("requests", 1, MOST_REQUESTS);
     if let Some(table) = top.table("clients") {
         clients(table, &mut scenario.clients);
     }
@@ -221,6 +223,7 @@ fn way(table: &Table<'_>, ways: &mut [&mut WayLaw]) {
     let duplication = table.share("duplication");
     let reordering = table.share("reordering");
     let lag = table.number("lag", 0.0, 100.0);
+    let mut crowded = None;
     for way in ways {
         way.loss = loss.unwrap_or(way.loss);
         way.burst = burst.or(way.burst);
@@ -230,6 +233,18 @@ fn way(table: &Table<'_>, ways: &mut [&mut WayLaw]) {
         way.duplication = duplication.unwrap_or(way.duplication);
         way.reordering = reordering.unwrap_or(way.reordering);
         way.lag = lag.unwrap_or(way.lag);
+        if let (Some(rate), Some(CrossLaw { share, size, .. })) = (way.rate, way.cross)
+            && rate * share > MOST_FOREIGN * 8.0 * size as f64
+        {
+            crowded = Some((rate * share, rate * share / MOST_FOREIGN / 8.0));
+        }
+    }
+    if let Some((rate, size)) = crowded
+        && let Some((key, value)) = ["cross", "rate"].into_iter().find_map(|key| Some((key, table.get(key)?)))
+    {
+        let reason = format!("more than {MOST_FOREIGN} foreign datagrams a second");
+        let allowed = format!("a size of \"{}B\" or more, or less than {rate} bit/s of it", size.ceil());
+        table.wrong(key, value, &reason, allowed);
     }
     if table.has("buffer") && !table.has("rate") {
         table.missing("rate", "a buffer is before something that has a rate");
@@ -263,7 +278,7 @@ fn cross(table: Table<'_>) -> CrossLaw {
 fn interval(table: &Table<'_>) -> Outage {
     let at = table.seconds("at", 0.0, LONGEST).unwrap_or(0.0);
     let lasts = table.seconds("for", 0.001, LONGEST).unwrap_or(30.0);
-    let every = table.seconds("every", lasts, LONGEST).unwrap_or(LONGEST);
+    let every = table.seconds("every", lasts + 0.001, LONGEST).unwrap_or(LONGEST);
     let times = table.count("times", 1, 1_000_000);
     let times = times.unwrap_or(if table.has("every") { 1_000_000 } else { 1 });
     Outage { at: duration(at), lasts: duration(lasts), every: duration(every), times }

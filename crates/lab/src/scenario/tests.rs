@@ -139,6 +139,16 @@ fn what_contradicts_itself_is_told_with_its_place() {
 }
 
 #[test]
+fn what_would_not_end_is_refused() {
+    let cross = errors("path = { rate = \"1Mbit/s\", cross = { size = \"1B\", share = 1 } }\n").remove(0);
+    assert!(cross.contains("path.cross = ") && cross.contains("a size of \"2B\" or more"), "{cross}");
+    let found = errors("path = { cross = { size = \"1B\", share = 1 }, up = { rate = \"1Mbit/s\" } }\n");
+    assert!(found.len() == 1 && found[0].contains("path.up.rate = "), "{found:?}");
+    let stalls = errors("origin.stalls = [{ at = \"1s\", for = \"10ms\", every = \"10ms\" }]\n").remove(0);
+    assert!(stalls.contains("origin.stalls.every = \"10ms\"") && stalls.contains("\"11ms\" to"), "{stalls}");
+}
+
+#[test]
 fn equal_bounds_are_no_contradiction() {
     let text = "path.rtt = { law = \"uniform\", least = \"1s\", most = \"1s\" }\n\
                 path.phases = [{ add = \"1s\" }, { at = \"0s\", add = \"2s\" }]\n";
