@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::scenario::Mix;
+use crate::scenario::{MOST_REQUESTS, Mix};
 
 /// What is simulated, and how it is shown.
 #[derive(Clone, Debug, clap::Args)]
@@ -35,8 +35,8 @@ pub struct Arguments {
     /// For how long clients ask, e.g. 10min, whatever the scenario says.
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub duration: Option<Duration>,
-    /// Requests of each run at most.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Requests of each run at most; without it what the scenario says, or 2000000.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REQUESTS)))]
     pub requests: Option<u32>,
     /// Threads at work; as many as there are cores without it. The output does not depend on it.
     #[arg(long, value_name = "N")]

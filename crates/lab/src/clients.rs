@@ -18,6 +18,8 @@ use crate::scenario::{ClientLaw, Pace};
 
 /// What a request is known by, at the end of its query.
 const QUERY: &[u8] = b"k=";
+/// No client asks again sooner after it asked: where neither path nor thought takes time, time goes on all the same.
+const LEAST_BETWEEN: Duration = Duration::from_micros(100);
 
 /// All clients of a world.
 #[derive(Debug)]
@@ -305,7 +307,8 @@ impl<'s> Clients<'s> {
         self.open -= 1;
         if let Pace::Think(think) = self.law.pace {
             let pause = self.gap(exchange.client, exchange.number + 1, think);
-            post.queue.push(now + duration(pause).max(wait), Event::Ask { client: exchange.client });
+            let at = (now + duration(pause).max(wait)).max(exchange.asked + LEAST_BETWEEN);
+            post.queue.push(at, Event::Ask { client: exchange.client });
         }
     }
 }

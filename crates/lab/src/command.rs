@@ -113,6 +113,13 @@ fn study(arguments: &Arguments) -> Result<Study, Trouble> {
     for scenario in &mut scenarios {
         scenario.duration = arguments.duration.unwrap_or(scenario.duration);
         scenario.requests = arguments.requests.or(scenario.requests);
+        if scenario.warmup >= scenario.duration {
+            let Scenario { name, warmup, duration, .. } = scenario;
+            return Err(Trouble::wrong_use(format!(
+                "scenario {name}: nothing would count, its warmup takes {warmup:?} and --duration is {duration:?}\n  \
+                 hint: a longer --duration"
+            )));
+        }
     }
     Ok(Study {
         policies,
@@ -168,13 +175,16 @@ fn replayed(records: &Path, upstream: Option<&str>) -> Result<Vec<Scenario>, Tro
             replay::read(&mut io::BufReader::with_capacity(1 << 18, file), upstream)
         }
     };
-    let Replay { scenarios, lines, bad, without_samples } = replay.map_err(cannot)?;
+    let Replay { scenarios, lines, bad, without_samples, rejected } = replay.map_err(cannot)?;
     let note = |text: String| {
         // Nobody could be told that it cannot be told.
         let _ = writeln!(io::stderr(), "coapway: {text}");
     };
     if bad > 0 {
         note(format!("{bad} of {lines} lines of {place} are no records and do not count"));
+    }
+    if rejected > 0 {
+        note(rejections(rejected));
     }
     if !without_samples.is_empty() {
         let names = without_samples.join(", ");
@@ -188,6 +198,14 @@ fn replayed(records: &Path, upstream: Option<&str>) -> Result<Vec<Scenario>, Tro
         )));
     }
     Ok(scenarios)
+}
+
+fn rejections(count: u64) -> String {
+    let (s, were, they, are) =
+        if count == 1 { ("", "was", "it", "is") } else { ("s", "were", "they", "are") };
+    format!(
+        "{count} forward{s} {were} rejected (ICMP unreachable or Reset): {they} {are} not counted as lost"
+    )
 }
 
 fn unknown(name: &str) -> Trouble {

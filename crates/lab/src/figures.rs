@@ -110,6 +110,8 @@ pub(crate) struct Figures {
     /// Requests by the number of copies after the first.
     pub(crate) retries: [u64; MOST_RETRIES + 1],
     pub(crate) timeline: Option<Timeline>,
+    /// There were so many requests that it ended before its time.
+    pub(crate) cut_short: bool,
 }
 
 /// What a run leaves behind.
@@ -119,6 +121,7 @@ pub(crate) struct Seen<'s> {
     pub(crate) path: [Conservation; 2],
     pub(crate) peak: u32,
     pub(crate) max_wait: Duration,
+    pub(crate) cut_short: bool,
 }
 
 /// What was learned as time passed, and what there was to learn.
@@ -187,6 +190,7 @@ impl Figures {
             latencies: Histogram::of(&latencies),
             retries,
             timeline,
+            cut_short: seen.cut_short,
         }
     }
 }

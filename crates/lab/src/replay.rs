@@ -2,7 +2,7 @@
 //!
 //! Per upstream, the round-trip times of exchanges with one copy are replayed at the moments they were measured;
 //! copies are lost at the share that was lost then, half of it on each way. Requests come as often as they did,
-//! in the same mix.
+//! in the same mix. Origins without an upstream of their own are a path each, by their address.
 
 mod line;
 
@@ -21,6 +21,12 @@ const LONGEST_LINE: u64 = 1 << 20;
 const MOST_SAMPLES: usize = 1 << 22;
 /// So many clients are told apart.
 const MOST_CLIENTS: usize = 1000;
+/// So many origins are told apart.
+const MOST_ORIGINS: usize = 1000;
+/// The upstream of origins without one of their own.
+const DEFAULT: &str = "default";
+/// So many of those origins are a path each; what goes to others is one.
+const MOST_PATHS: usize = 16;
 /// A copy that was sent less than this share of the fastest round trip before an answer has not brought it.
 const CAUSAL: f64 = 0.9;
 
@@ -34,6 +40,8 @@ pub(crate) struct Replay {
     pub(crate) bad: u64,
     /// Upstreams of which no round-trip time is known.
     pub(crate) without_samples: Vec<String>,
+    /// Forwards that nobody took, by ICMP or by Reset.
+    pub(crate) rejected: u64,
 }
 
 /// Reads records; of one upstream if that is named.
@@ -42,12 +50,19 @@ pub(crate) struct Replay {
 pub(crate) fn read(records: &mut dyn BufRead, only: Option<&str>) -> io::Result<Replay> {
     let mut replay = Replay::default();
     let mut upstreams: BTreeMap<String, Seen> = BTreeMap::new();
+    let mut paths = HashSet::new();
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
-        let read = io::Read::take(&mut *records, LONGEST_LINE).read_until(b'\n', &mut bytes)?;
+        let read = io::Read::take(&mut *records, LONGEST_LINE + 1).read_until(b'\n', &mut bytes)?;
         if read == 0 {
             break;
+        }
+        if read as u64 > LONGEST_LINE && !bytes.ends_with(b"\n") {
+            records.skip_until(b'\n')?;
+            replay.lines += 1;
+            replay.bad += 1;
+            continue;
         }
         if bytes.iter().all(u8::is_ascii_whitespace) {
             continue;
@@ -56,8 +71,11 @@ pub(crate) fn read(records: &mut dyn BufRead, only: Option<&str>) -> io::Result<
         match Line::parse(&bytes) {
             Some(line) => {
                 let asked_for = only.is_none_or(|only| line.upstream == only);
-                if asked_for && line.is_forward() {
-                    upstreams.entry(line.upstream.to_string()).or_default().add(&line);
+                // Of what never left nobody knows the path.
+                let left = line.upstream != DEFAULT || line.origin.is_some() || !line.attempts.is_empty();
+                if asked_for && left && line.is_forward() {
+                    replay.rejected += u64::from(line.is_rejected());
+                    upstreams.entry(path_of(&line, &mut paths).to_owned()).or_default().add(&line);
                 }
             }
             None => replay.bad += 1,
@@ -70,6 +88,18 @@ pub(crate) fn read(records: &mut dyn BufRead, only: Option<&str>) -> io::Result<
         }
     }
     Ok(replay)
+}
+
+/// What the path is called that a forward took.
+fn path_of<'l>(line: &'l Line<'_>, paths: &mut HashSet<String>) -> &'l str {
+    match line.origin.as_deref().filter(|_| line.upstream == DEFAULT) {
+        Some(origin) if paths.contains(origin) => origin,
+        Some(origin) if paths.len() < MOST_PATHS => {
+            paths.insert(origin.to_owned());
+            origin
+        }
+        Some(_) | None => &line.upstream,
+    }
 }
 
 /// What was seen of one upstream.
@@ -88,6 +118,7 @@ struct Seen {
     nons: u64,
     payload: u64,
     clients: HashSet<String>,
+    origins: HashSet<String>,
     since: Option<i64>,
     until: i64,
 }
@@ -104,6 +135,15 @@ impl Seen {
         self.nons += u64::from(!line.confirmable());
         if self.clients.len() < MOST_CLIENTS && !self.clients.contains(&*line.client) {
             self.clients.insert(line.client.to_string());
+        }
+        if let Some(origin) = line.origin.as_deref()
+            && self.origins.len() < MOST_ORIGINS
+            && !self.origins.contains(origin)
+        {
+            self.origins.insert(origin.to_owned());
+        }
+        if line.is_rejected() {
+            return;
         }
         let copies = line.attempts.iter().filter(|copy| copy.rto_ms > 0.0);
         let sent: Vec<f64> = copies.map(|copy| copy.at_ms).collect();
@@ -163,8 +203,13 @@ impl Seen {
         let period = (seconds(self.until) * (1.0 + 1.0 / all)).max(1.0);
         let loss = self.loss();
         let rtt = Law::Measured(Measured { samples: samples.into(), period });
+        let mixed = match self.origins.len() {
+            0 | 1 => String::new(),
+            MOST_ORIGINS => format!(" to {MOST_ORIGINS} or more origins taken as one"),
+            several => format!(" to {several} origins taken as one"),
+        };
         let about = format!(
-            "{} forwards in records: half of the answers within {:.3} s, {:.2} % lost on each way",
+            "{} forwards{mixed} in records: half of the answers within {:.3} s, {:.2} % lost on each way",
             self.forwards,
             rtt.typical(),
             loss * 100.0

@@ -48,7 +48,7 @@ fn cell(study: &Study, scenario: &Scenario, summaries: &[Summary]) -> Value {
         "clients": clients.count,
         "rate": rate,
         "think_s": think,
-        "mix": { "get": 1.0 - mix.post - mix.non, "post": mix.post, "non": mix.non },
+        "mix": { "get": (1.0 - mix.post - mix.non).max(0.0), "post": mix.post, "non": mix.non },
         "results": results.collect::<Vec<_>>(),
     })
 }
@@ -70,6 +70,7 @@ fn result(place: usize, policy: &str, summary: &Summary) -> Value {
         "answered": summary.latencies.count(),
         "latency_steps": summary.latencies.steps(),
         "retries": summary.retries,
+        "runs_cut_short": summary.cut_short,
         "timeline": summary.timeline,
     })
 }

@@ -19,6 +19,11 @@ use crate::law::Law;
 pub use named::{find, named, source};
 pub(crate) use units::seconds;
 
+/// No run has more requests, whatever is asked for.
+pub(crate) const MOST_REQUESTS: u32 = 10_000_000;
+/// No run has more where nothing is asked for.
+pub(crate) const USUAL_REQUESTS: u32 = 2_000_000;
+
 /// What is simulated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -30,7 +35,7 @@ pub struct Scenario {
     pub duration: Duration,
     /// What is asked before this does not count.
     pub warmup: Duration,
-    /// Nobody asks after so many requests.
+    /// Nobody asks after so many requests; after 2 000 000 where nothing is said.
     pub requests: Option<u32>,
     /// Those who ask.
     pub clients: ClientLaw,
@@ -49,6 +54,12 @@ impl Scenario {
     /// Errors: everything that is wrong, with file, line, key and range.
     pub fn parse(file: &std::path::Path, text: &str) -> Result<Self, ConfigErrors> {
         read::read(file, text)
+    }
+
+    /// Its name, and what it says about itself.
+    pub(crate) fn title(&self) -> String {
+        let Self { name, about, .. } = self;
+        if about.is_empty() { name.clone() } else { format!("{name}: {about}") }
     }
 
     /// The same with this many requests a second, whoever asks.

@@ -34,6 +34,8 @@ pub struct Summary {
     pub differences: Vec<Estimate>,
     /// Requests of all runs by the number of copies after the first, the last for more.
     pub retries: [u64; MOST_RETRIES + 1],
+    /// Runs that ended before their time, since there were 2 000 000 requests.
+    pub cut_short: usize,
     pub(crate) latencies: Histogram,
     /// Of the first run.
     pub(crate) timeline: Timeline,
@@ -90,6 +92,7 @@ impl Summary {
             estimates: (0..METRICS.len()).map(estimate).collect(),
             differences: Vec::new(),
             runs: numbers,
+            cut_short: runs.iter().filter(|run| run.cut_short).count(),
             retries,
             latencies,
             timeline: runs.first().and_then(|run| run.timeline.clone()).unwrap_or_default(),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::figures::{METRICS, Metric, Unit, metric};
-use crate::scenario::{Pace, Scenario};
+use crate::scenario::{Pace, Scenario, USUAL_REQUESTS};
 use crate::statistics::Estimate;
 use crate::study::{Study, Summary};
 
@@ -14,7 +14,7 @@ const TITLE: usize = 43;
 
 /// The table of a cell.
 pub(crate) fn table(study: &Study, scenario: &Scenario, summaries: &[Summary]) -> String {
-    let mut text = format!("{}: {}\n{}\n", scenario.name, scenario.about, described(study, scenario));
+    let mut text = format!("{}\n{}\n", scenario.title(), described(study, scenario));
     let line = |text: &mut String, title: &str, cells: &mut dyn Iterator<Item = String>| {
         let _ = write!(text, "  {title:<TITLE$}");
         for cell in cells {
@@ -31,6 +31,14 @@ pub(crate) fn table(study: &Study, scenario: &Scenario, summaries: &[Summary]) -
             continue;
         }
         line(&mut text, metric.title, &mut estimates.map(|estimate| cell(metric.unit, *estimate)));
+    }
+    let cut_short: usize = summaries.iter().map(|summary| summary.cut_short).sum();
+    if cut_short > 0 {
+        let of = summaries.len() * study.runs as usize;
+        let _ = writeln!(
+            text,
+            "\n  {cut_short} of {of} runs ended after {USUAL_REQUESTS} requests, before their time; --requests allows more"
+        );
     }
     if summaries.len() > 1 && study.runs > 1 {
         let first = shortened(&study.policies[0].name);

@@ -19,7 +19,7 @@ use crate::path::{Direction, Label, duration};
 use crate::policy::{LISTENER, ORIGIN, Policy};
 use crate::post::{Post, SEPARATE, is_exchange, upstream_socket};
 use crate::queue::{Carried, Event, NONE};
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, USUAL_REQUESTS};
 
 /// So many wakes at one moment are a timer that never stops firing.
 const MOST_WAKES: u32 = 100_000;
@@ -36,6 +36,8 @@ pub(crate) struct World<'s> {
     proxy: Proxy,
     wake: Option<Instant>,
     wakes: u32,
+    /// Nobody asks after so many requests.
+    most: u32,
     post: Post<'s>,
     origin: Origin<'s>,
     clients: Clients<'s>,
@@ -66,7 +68,11 @@ impl Peak {
 impl<'s> World<'s> {
     /// A world with everybody in it; `noted` asks for its [`Timeline`].
     pub(crate) fn new(scenario: &'s Scenario, policy: &'s Policy, seed: u64, noted: bool) -> Self {
-        let most = scenario.requests.unwrap_or(u32::MAX - 1);
+        let most = scenario.requests.unwrap_or(USUAL_REQUESTS);
+        Self::with_most(scenario, policy, seed, noted, most)
+    }
+
+    fn with_most(scenario: &'s Scenario, policy: &'s Policy, seed: u64, noted: bool, most: u32) -> Self {
         let carried = scenario.path.rtt.carried();
         let proxy_seed = Seed::from_number(Dice::new(seed, Use::Proxy, 0, 0).bits());
         let mut post = Post::new(scenario, seed);
@@ -82,6 +88,7 @@ impl<'s> World<'s> {
             proxy: Proxy::new(policy.parameters.clone(), Listening::default(), proxy_seed),
             wake: None,
             wakes: 0,
+            most,
             post,
             origin: Origin::new(&scenario.origin, seed),
             clients,
@@ -100,10 +107,14 @@ impl<'s> World<'s> {
 
     /// Whether nobody asks or waits any more and nothing is on its way.
     fn is_over(&self, asked: Instant) -> bool {
-        let all = self.scenario.requests.is_some_and(|most| self.exchanges.len() as u64 >= u64::from(most));
-        (self.now >= asked || all)
+        (self.now >= asked || self.has_all())
             && self.clients.open == 0
             && self.post.path.counted().iter().all(|counted| counted.under_way() == 0)
+    }
+
+    /// Whether nobody may ask any more.
+    const fn has_all(&self) -> bool {
+        self.exchanges.len() as u64 >= self.most as u64
     }
 
     /// What is to be told of the run.
@@ -115,6 +126,7 @@ impl<'s> World<'s> {
             path: self.post.path.counted().map(|counted| *counted),
             peak: self.peak.most,
             max_wait,
+            cut_short: self.scenario.requests.is_none() && self.has_all(),
         };
         Figures::new(&seen, self.timeline)
     }

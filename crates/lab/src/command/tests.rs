@@ -147,6 +147,21 @@ fn records_are_a_path_of_their_own() {
 }
 
 #[test]
+fn rejections_are_told_by_number() {
+    assert!(
+        rejections(1).starts_with("1 forward was rejected")
+            && rejections(1).ends_with("it is not counted as lost")
+    );
+    assert!(rejections(7).starts_with("7 forwards were rejected (ICMP unreachable or Reset)"));
+}
+
+#[test]
+fn a_duration_within_the_warmup_is_refused() {
+    let what = trouble("bufferbloat-50 --duration 1min");
+    assert!(what.contains("scenario bufferbloat-50: nothing would count") && what.contains("300s"), "{what}");
+}
+
+#[test]
 fn pictures_are_files() {
     let directory = tempfile::tempdir().expect("a directory");
     let (svg, png) = (directory.path().join("a.svg"), directory.path().join("a.png"));

@@ -3,6 +3,9 @@
 use crate::dice::Dice;
 use crate::scenario::BurstLaw;
 
+/// Who comes later than after so many changes of state meets the channel as if it had always been going on.
+const FORGOTTEN: f64 = 1e6;
+
 /// The states of a channel as time goes on.
 #[derive(Debug)]
 pub(super) struct Bursts {
@@ -24,6 +27,11 @@ impl Bursts {
 
     /// The share that is lost at a moment; moments come in order, but for a little.
     pub(super) fn loss_at(&mut self, at: f64) -> f64 {
+        let BurstLaw { good, bad, .. } = self.law;
+        if at - self.until > FORGOTTEN * (good + bad) {
+            self.bad = self.dice.share() < bad / (good + bad);
+            self.until = at + self.sojourn();
+        }
         while at >= self.until {
             self.bad = !self.bad;
             self.until += self.sojourn();
@@ -68,5 +76,14 @@ mod tests {
         assert!((again - 0.54).abs() < 0.01, "{again}");
         let heavy = measured(BurstLaw { shape: Some(3.0), ..law });
         assert!((heavy.0 - 0.164).abs() < 0.008, "{heavy:?} has the same mean");
+    }
+
+    #[test]
+    fn ages_pass_in_no_time_and_leave_the_same_share() {
+        let law =
+            BurstLaw { good: 0.003, bad: 0.001, loss_good: 0.0, loss_bad: 1.0, shape: None, shared: true };
+        let mut bursts = Bursts::new(law, Dice::new(1, Use::Bursts, 0, 0));
+        let lost: f64 = (1..=10_000).map(|age| bursts.loss_at(f64::from(age) * 1e9)).sum();
+        assert!((lost / 10_000.0 - 0.25).abs() < 0.02, "{lost}");
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn picture(study: &Study, results: &[Vec<Summary>]) -> Picture {
 }
 
 fn head(picture: &mut Picture, top: f64, study: &Study, scenario: &Scenario) {
-    picture.title((20.0, top + 24.0), format!("{}: {}", scenario.name, scenario.about));
+    picture.title((20.0, top + 24.0), scenario.title());
     picture.text((20.0, top + 44.0), described(study, scenario), Anchor::Start);
     let mut x = 20.0;
     for (place, policy) in study.policies.iter().enumerate() {

@@ -11,12 +11,15 @@ pub(super) struct Line<'l> {
     pub(super) at: i64,
     event: Cow<'l, str>,
     pub(super) upstream: Cow<'l, str>,
+    /// Where it went; nothing where no copy left.
+    pub(super) origin: Option<Cow<'l, str>>,
     pub(super) client: Cow<'l, str>,
     method: Cow<'l, str>,
     message_type: Cow<'l, str>,
     pub(super) attempts: Vec<Attempt>,
     pub(super) first_ack_ms: Option<f64>,
     pub(super) bytes_in: u32,
+    cause: Cow<'l, str>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -34,6 +37,8 @@ struct Fields<'l> {
     #[serde(borrow, default)]
     upstream: Cow<'l, str>,
     #[serde(borrow, default)]
+    origin: Option<Cow<'l, str>>,
+    #[serde(borrow, default)]
     client: Cow<'l, str>,
     #[serde(borrow, default)]
     method: Cow<'l, str>,
@@ -45,17 +50,29 @@ struct Fields<'l> {
     first_ack_ms: Option<f64>,
     #[serde(default)]
     bytes_in: u32,
+    #[serde(borrow, default)]
+    cause: Cow<'l, str>,
 }
 
 impl<'l> Line<'l> {
     /// A record, or nothing where there is none.
     pub(super) fn parse(bytes: &'l [u8]) -> Option<Self> {
         let fields: Fields<'l> = serde_json::from_slice(bytes).ok()?;
-        let Fields { ts, event, upstream, client, method, message_type, attempts, first_ack_ms, bytes_in } =
-            fields;
-        let at = micros(&ts)?;
-        let line =
-            Self { at, event, upstream, client, method, message_type, attempts, first_ack_ms, bytes_in };
+        let Fields { ts, event, upstream, origin, client, method, message_type, .. } = fields;
+        let Fields { attempts, first_ack_ms, bytes_in, cause, .. } = fields;
+        let line = Self {
+            at: micros(&ts)?,
+            event,
+            upstream,
+            origin,
+            client,
+            method,
+            message_type,
+            attempts,
+            first_ack_ms,
+            bytes_in,
+            cause,
+        };
         let times = line.attempts.iter().flat_map(|copy| [copy.at_ms, copy.rto_ms]).chain(line.first_ack_ms);
         let complete = !line.is_forward() || !line.upstream.is_empty() && !line.method.is_empty();
         (complete && times.into_iter().all(|time| (0.0..1e9).contains(&time))).then_some(line)
@@ -63,6 +80,11 @@ impl<'l> Line<'l> {
 
     pub(super) fn is_forward(&self) -> bool {
         self.event == "forward"
+    }
+
+    /// Whether its copies were refused, by ICMP or by a Reset: they were not lost, and nothing acknowledged them.
+    pub(super) fn is_rejected(&self) -> bool {
+        matches!(&*self.cause, "unreachable" | "reset") && self.first_ack_ms.is_none()
     }
 
     pub(super) fn is_post(&self) -> bool {
@@ -124,7 +146,8 @@ mod tests {
         assert_eq!(lines.iter().map(Line::is_forward).collect::<Vec<_>>(), [true, false]);
         let [line, _] = &lines[..] else { panic!("two records") };
         assert_eq!((&*line.upstream, line.attempts.len(), line.first_ack_ms), ("boiler", 2, Some(2272.690)));
-        assert!(line.confirmable() && !line.is_post());
+        assert!(line.confirmable() && !line.is_post() && !line.is_rejected());
+        assert_eq!(line.origin.as_deref(), Some("10.1.2.3:5683"));
     }
 
     #[test]

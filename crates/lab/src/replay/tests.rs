@@ -69,6 +69,73 @@ fn bad_lines_are_counted_and_others_are_used() {
 }
 
 #[test]
+fn a_line_of_3_mb_is_one_line() {
+    let good = record(1.0, &[0.0], Some(100.0));
+    let long = |bytes: usize| "x".repeat(bytes) + "\n";
+    let text = good.clone() + &long(3 << 20) + &good + &long(LONGEST_LINE as usize) + &good + &long(3 << 20);
+    for text in [&*text, text.trim_end()] {
+        let replay = read_all(text, None);
+        assert_eq!((replay.lines, replay.bad), (6, 3));
+        assert!(replay.scenarios[0].about.starts_with("3 forwards"), "{}", replay.scenarios[0].about);
+    }
+}
+
+#[test]
+fn what_was_rejected_was_not_lost() {
+    let rejected = |cause: &str| {
+        let line = record(3.0, &[0.0, 500.0], None);
+        line.replace("\"bytes_in\"", &format!("\"cause\":\"{cause}\",\"bytes_in\""))
+    };
+    let answered = record(1.0, &[0.0], Some(100.0)) + &record(2.0, &[0.0], Some(100.0));
+    for cause in ["unreachable", "reset"] {
+        let replay = read_all(&(answered.clone() + &rejected(cause)), None);
+        assert_eq!((replay.rejected, replay.scenarios[0].path.up.loss), (1, 0.0), "{cause}");
+        assert!(replay.scenarios[0].about.starts_with("3 forwards in"), "it was asked all the same");
+    }
+    let replay = read_all(&(answered + &rejected("timeout")), None);
+    assert_eq!(replay.rejected, 0);
+    assert!((replay.scenarios[0].path.up.loss - (1.0 - 0.5_f64.sqrt())).abs() < 1e-9, "two of four copies");
+}
+
+#[test]
+fn an_answer_before_a_rejection_is_an_answer() {
+    let line = record(1.0, &[0.0], Some(100.0));
+    let replay = read_all(&line.replace("\"bytes_in\"", "\"cause\":\"reset\",\"bytes_in\""), None);
+    assert_eq!((replay.rejected, replay.scenarios.len()), (0, 1));
+}
+
+fn to(upstream: &str, origin: u32, took: f64) -> String {
+    let line = record(f64::from(origin), &[0.0], Some(took));
+    line.replace(
+        "\"upstream\":\"boiler\"",
+        &format!("\"upstream\":\"{upstream}\",\"origin\":\"10.0.1.{origin}:5683\""),
+    )
+}
+
+#[test]
+fn origins_without_an_upstream_are_a_path_each() {
+    let replay =
+        read_all(&(to("default", 1, 10.0) + &to("default", 2, 900.0) + &to("default", 2, 900.0)), None);
+    let found: Vec<_> =
+        replay.scenarios.iter().map(|scenario| (&*scenario.name, scenario.path.rtt.typical())).collect();
+    assert_eq!(found, [("10.0.1.1:5683", 0.01), ("10.0.1.2:5683", 0.9)]);
+    let unsent = record(1.0, &[], None).replace("boiler", "default");
+    assert!(read_all(&unsent, None).without_samples.is_empty());
+}
+
+#[test]
+fn origins_that_are_taken_as_one_are_counted() {
+    let one = read_all(&(to("boiler", 1, 10.0) + &to("boiler", 2, 10.0)), None);
+    let about = &*one.scenarios[0].about;
+    assert!(about.starts_with("2 forwards to 2 origins taken as one in records"), "{about}");
+    let many: String = (1..=20).map(|origin| to("default", origin, 10.0)).collect();
+    let replay = read_all(&many, Some("default"));
+    assert_eq!(replay.scenarios.len(), MOST_PATHS + 1);
+    let rest = replay.scenarios.iter().find(|scenario| scenario.name == "default").expect("the rest");
+    assert!(rest.about.starts_with("4 forwards to 4 origins taken as one"), "{}", rest.about);
+}
+
+#[test]
 fn only_what_is_asked_for_and_only_what_says_something() {
     let text = record(1.0, &[0.0], Some(100.0)) + &record(2.0, &[0.0], None).replace("boiler", "silent");
     let replay = read_all(&text, None);

@@ -113,6 +113,20 @@ impl<'t> Table<'t> {
         self.scaled(key, least, most, units::seconds, units::show)
     }
 
+    /// A time that another one bounds from below.
+    pub(super) fn at_least(&self, key: &'static str, found: f64, least: f64, most: f64, reason: &str) {
+        if found < least
+            && let Some(value) = self.table.get(key)
+        {
+            self.wrong(
+                key,
+                value,
+                reason,
+                format!("\"{}\" to \"{}\"", units::show(least), units::show(most)),
+            );
+        }
+    }
+
     pub(super) fn rate(&self, key: &'static str) -> Option<f64> {
         self.scaled(key, 1.0, 1e9, units::rate, |rate| format!("{rate}bit/s"))
     }

@@ -9,9 +9,10 @@ use coapway_config::ConfigErrors;
 use toml::de::{DeTable, DeValue};
 
 use super::keys::{File, Table, Wrong};
+use super::units;
 use super::{
-    BurstLaw, ClientLaw, CrossLaw, Mix, NatLaw, OriginLaw, Outage, Pace, PathLaw, Phase, RadioLaw, Scenario,
-    Wake, WayLaw, WhenFull,
+    BurstLaw, ClientLaw, CrossLaw, MOST_REQUESTS, Mix, NatLaw, OriginLaw, Outage, Pace, PathLaw, Phase,
+    RadioLaw, Scenario, Wake, WayLaw, WhenFull,
 };
 use crate::law::Law;
 
@@ -19,6 +20,10 @@ use crate::law::Law;
 const LONGEST: f64 = 7.0 * 24.0 * 3600.0;
 /// No delay is longer, in seconds.
 const LONGEST_DELAY: f64 = 600.0;
+/// Foreign traffic has no more datagrams a second.
+const MOST_FOREIGN: f64 = 100_000.0;
+/// What is wrong with a longest time.
+const BELOW: &str = "below the shortest, or the middle";
 
 pub(super) fn read(path: &Path, text: &str) -> Result<Scenario, ConfigErrors> {
     let file = File { path: Arc::new(path.to_owned()), text, errors: RefCell::default() };
@@ -56,8 +61,12 @@ fn scenario(top: Table<'_>, name: String) -> Scenario {
     }
     if let Some(seconds) = top.seconds("warmup", 0.0, LONGEST) {
         scenario.warmup = duration(seconds);
+        if let Some(value) = top.get("warmup").filter(|_| scenario.warmup >= scenario.duration) {
+            let all = units::show(scenario.duration.as_secs_f64());
+            top.wrong("warmup", value, "nothing would count", format!("less than \"{all}\", the duration"));
+        }
     }
-    scenario.requests = top.count("requests", 1, 10_000_000);
+    scenario.requests = top.count("requests", 1, MOST_REQUESTS);
     if let Some(table) = top.table("clients") {
         clients(table, &mut scenario.clients);
     }
@@ -94,10 +103,15 @@ fn clients(table: Table<'_>, law: &mut ClientLaw) {
     law.each = table.count("each", 1, 10_000_000);
     let (post, non) = (table.share("post").unwrap_or(0.0), table.share("non").unwrap_or(0.0));
     law.mix = Mix { post, non };
-    if post + non > 1.0
+    if post + non > 1.0 + 1e-9
         && let Some(value) = table.get("non")
     {
-        table.wrong("non", value, "together with post more than all", format!("0 to {}", 1.0 - post));
+        table.wrong(
+            "non",
+            value,
+            "together with post more than all",
+            format!("0 to {}", rounded(1.0 - post)),
+        );
     }
     if let Some(payload) = table.count("payload", 0, 1024) {
         law.payload = payload as usize;
@@ -106,6 +120,11 @@ fn clients(table: Table<'_>, law: &mut ClientLaw) {
         law.patience = duration(seconds);
     }
     table.finish();
+}
+
+/// As people would write it.
+fn rounded(number: f64) -> f64 {
+    (number * 1e6).round() / 1e6
 }
 
 fn path(table: Table<'_>, law: &mut PathLaw) {
@@ -118,18 +137,35 @@ fn path(table: Table<'_>, law: &mut PathLaw) {
             least: wake.seconds("least", 0.0, LONGEST_DELAY).unwrap_or(0.0),
             most: wake.seconds("most", 0.0, LONGEST_DELAY).unwrap_or(1.0),
         });
+        if let Some(Wake { least, most, .. }) = law.wake {
+            wake.at_least("most", most, least, LONGEST_DELAY, BELOW);
+            if !wake.has("most") && least > most {
+                wake.missing("most", "it is \"1s\" by itself, which is below least");
+            }
+        }
         wake.finish();
     }
     for phase in table.tables("phases") {
+        let at = phase.seconds("at", 0.0, LONGEST).unwrap_or(0.0);
+        if let Some(before) = law.phases.last().map(|before: &Phase| before.at.as_secs_f64()) {
+            if phase.has("at") {
+                phase.at_least("at", at, before, LONGEST, "before the phase above it");
+            } else {
+                phase.missing("at", "only the first phase may begin by itself, at \"0s\"");
+            }
+        }
         law.phases.push(Phase {
-            at: duration(phase.seconds("at", 0.0, LONGEST).unwrap_or(0.0)),
+            at: duration(at),
             rtt: time(&phase, "rtt"),
             add: phase.seconds("add", 0.0, LONGEST_DELAY).unwrap_or(0.0),
         });
         phase.finish();
     }
-    law.phases.sort_by_key(|phase| phase.at);
     law.cycle = table.seconds("cycle", 1.0, LONGEST).map(duration);
+    if let (Some(cycle), Some(last)) = (law.cycle, law.phases.last()) {
+        let (cycle, last) = (cycle.as_secs_f64(), last.at.as_secs_f64());
+        table.at_least("cycle", cycle, last, LONGEST, "over before the last phase begins");
+    }
     if let Some(overhead) = table.count("overhead", 0, 1000) {
         law.overhead = overhead as usize;
     }
@@ -187,6 +223,7 @@ fn way(table: &Table<'_>, ways: &mut [&mut WayLaw]) {
     let duplication = table.share("duplication");
     let reordering = table.share("reordering");
     let lag = table.number("lag", 0.0, 100.0);
+    let mut crowded = None;
     for way in ways {
         way.loss = loss.unwrap_or(way.loss);
         way.burst = burst.or(way.burst);
@@ -196,6 +233,18 @@ fn way(table: &Table<'_>, ways: &mut [&mut WayLaw]) {
         way.duplication = duplication.unwrap_or(way.duplication);
         way.reordering = reordering.unwrap_or(way.reordering);
         way.lag = lag.unwrap_or(way.lag);
+        if let (Some(rate), Some(CrossLaw { share, size, .. })) = (way.rate, way.cross)
+            && rate * share > MOST_FOREIGN * 8.0 * size as f64
+        {
+            crowded = Some((rate * share, rate * share / MOST_FOREIGN / 8.0));
+        }
+    }
+    if let Some((rate, size)) = crowded
+        && let Some((key, value)) = ["cross", "rate"].into_iter().find_map(|key| Some((key, table.get(key)?)))
+    {
+        let reason = format!("more than {MOST_FOREIGN} foreign datagrams a second");
+        let allowed = format!("a size of \"{}B\" or more, or less than {rate} bit/s of it", size.ceil());
+        table.wrong(key, value, &reason, allowed);
     }
     if table.has("buffer") && !table.has("rate") {
         table.missing("rate", "a buffer is before something that has a rate");
@@ -229,7 +278,7 @@ fn cross(table: Table<'_>) -> CrossLaw {
 fn interval(table: &Table<'_>) -> Outage {
     let at = table.seconds("at", 0.0, LONGEST).unwrap_or(0.0);
     let lasts = table.seconds("for", 0.001, LONGEST).unwrap_or(30.0);
-    let every = table.seconds("every", lasts, LONGEST).unwrap_or(LONGEST);
+    let every = table.seconds("every", lasts + 0.001, LONGEST).unwrap_or(LONGEST);
     let times = table.count("times", 1, 1_000_000);
     let times = times.unwrap_or(if table.has("every") { 1_000_000 } else { 1 });
     Outage { at: duration(at), lasts: duration(lasts), every: duration(every), times }
@@ -306,6 +355,12 @@ fn time(table: &Table<'_>, key: &'static str) -> Option<Law> {
             share: law.share("share").unwrap_or(0.05),
         },
     };
+    if let Law::Uniform { least, most }
+    | Law::Lognormal { median: least, most, .. }
+    | Law::Pareto { least, most, .. } = found
+    {
+        law.at_least("most", most, least, LONGEST_DELAY, BELOW);
+    }
     law.finish();
     Some(found)
 }

@@ -95,8 +95,78 @@ fn what_belongs_together_is_told() {
     assert!(errors("[path]\nbuffer = \"2500B\"\n")[0].contains("path.rate\n    missing"));
     assert!(errors("[clients]\nrate = 1\nthink = \"1s\"\n")[0].contains("not beside rate"));
     assert!(errors("path.rtt = { law = \"lognormal\" }\n")[0].contains("path.rtt.median\n    missing"));
-    assert!(errors("clients = { post = 0.8, non = 0.3 }\n")[0].contains("clients.non = 0.3"));
+    let shares = errors("clients = { post = 0.7, non = 0.7 }\n").remove(0);
+    assert!(shares.contains("clients.non = 0.7") && shares.ends_with("allowed: 0 to 0.3"), "{shares}");
     assert!(errors("duration = \n")[0].starts_with("mine.toml:1:"));
+}
+
+#[test]
+fn what_contradicts_itself_is_told_with_its_place() {
+    for (text, place, rest) in [
+        (
+            "path.rtt = { law = \"uniform\", least = \"2s\", most = \"1s\" }",
+            "1 path.rtt.most = \"1s\"",
+            "\"2s\" to \"600s\"",
+        ),
+        (
+            "path.rtt = { law = \"pareto\", least = \"2s\", most = \"1s\" }",
+            "1 path.rtt.most = \"1s\"",
+            "\"2s\" to \"600s\"",
+        ),
+        (
+            "origin.think = { law = \"lognormal\", median = \"2s\", most = \"1s\" }",
+            "1 origin.think.most",
+            "\"2s\" to",
+        ),
+        ("path.wake = { least = \"2s\", most = \"1s\" }", "1 path.wake.most = \"1s\"", "\"2s\" to \"600s\""),
+        ("path.wake = { least = \"2s\" }", "1 path.wake.most", "missing"),
+        (
+            "[path]\nphases = [{ at = \"20s\" }, { at = \"5s\" }]",
+            "2 path.phases.at = \"5s\"",
+            "\"20s\" to \"604800s\"",
+        ),
+        ("path.phases = [{ at = \"20s\" }, { add = \"5s\" }]", "1 path.phases.at", "missing"),
+        ("[path]\ncycle = \"10s\"\nphases = [{ at = \"20s\" }]", "2 path.cycle = \"10s\"", "\"20s\" to"),
+        ("duration = \"1min\"\nwarmup = \"2min\"", "2 warmup = \"2min\"", "allowed: less than \"60s\""),
+        ("warmup = \"10min\"", "1 warmup = \"10min\"", "allowed: less than \"600s\""),
+    ] {
+        let found = errors(text);
+        let [error] = &found[..] else { panic!("{text}: {found:#?}") };
+        let (line, key) = place.split_once(' ').expect("line and key");
+        assert!(error.starts_with(&format!("mine.toml:{line}:")), "{text}: {error}");
+        assert!(error.contains(&format!(": {key}")) && error.contains(rest), "{text}: {error}");
+    }
+}
+
+#[test]
+fn what_would_not_end_is_refused() {
+    let cross = errors("path = { rate = \"1Mbit/s\", cross = { size = \"1B\", share = 1 } }\n").remove(0);
+    assert!(cross.contains("path.cross = ") && cross.contains("a size of \"2B\" or more"), "{cross}");
+    let found = errors("path = { cross = { size = \"1B\", share = 1 }, up = { rate = \"1Mbit/s\" } }\n");
+    assert!(found.len() == 1 && found[0].contains("path.up.rate = "), "{found:?}");
+    let stalls = errors("origin.stalls = [{ at = \"1s\", for = \"10ms\", every = \"10ms\" }]\n").remove(0);
+    assert!(stalls.contains("origin.stalls.every = \"10ms\"") && stalls.contains("\"11ms\" to"), "{stalls}");
+}
+
+#[test]
+fn equal_bounds_are_no_contradiction() {
+    let text = "path.rtt = { law = \"uniform\", least = \"1s\", most = \"1s\" }\n\
+                path.phases = [{ add = \"1s\" }, { at = \"0s\", add = \"2s\" }]\n";
+    assert!(Scenario::parse(Path::new("x.toml"), text).is_ok());
+}
+
+#[test]
+fn shares_that_are_all_are_fine_whatever_their_sum_in_binary() {
+    for (post, non) in [(0.9, 0.1), (0.7, 0.3), (0.35, 0.65)] {
+        let text = format!("clients = {{ post = {post}, non = {non} }}\n");
+        assert!(Scenario::parse(Path::new("x.toml"), &text).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn a_title_ends_where_nothing_more_is_said() {
+    let title = |text| Scenario::parse(Path::new("mine.toml"), text).expect("fine").title();
+    assert_eq!((&*title(""), &*title("about = \"far\"\n")), ("mine", "mine: far"));
 }
 
 #[test]

@@ -17,7 +17,9 @@ pub(super) fn size(text: &str) -> Option<f64> {
 
 /// Seconds as a text that [`seconds`] reads back.
 pub(super) fn show(seconds: f64) -> String {
-    if seconds < 1e-3 {
+    if seconds == 0.0 {
+        "0s".to_owned()
+    } else if seconds < 1e-3 {
         format!("{}us", (seconds * 1e6).round())
     } else if seconds < 1.0 {
         format!("{}ms", (seconds * 1e6).round() / 1e3)

@@ -141,6 +141,34 @@ fn copies_meet_the_loss_that_the_formula_says() {
 }
 
 #[test]
+fn time_goes_on_where_nothing_takes_any() {
+    let text = "clients = { count = 2, think = \"0s\" }\nduration = \"1s\"\n";
+    let numbers = run(&scenario(text), DEFAULT, 1);
+    assert!((15_000.0..=20_000.0).contains(&numbers.requests), "{numbers:?}");
+}
+
+#[test]
+fn no_run_has_requests_without_end() {
+    let scenario = scenario("clients = { rate = 100000 }\nduration = \"168h\"\npath = { rtt = \"1ms\" }\n");
+    let policy = policy(DEFAULT);
+    let mut world = World::with_most(&scenario, &policy, 1, false, 500);
+    world.run();
+    assert!(world.now < Instant::ZERO + Duration::from_secs(1), "{}", world.now);
+    let figures = world.figures();
+    assert_eq!((figures.numbers.requests, figures.cut_short), (500.0, true));
+    assert_eq!(World::new(&scenario, &policy, 1, false).most, USUAL_REQUESTS);
+}
+
+#[test]
+fn a_run_that_ends_as_it_was_asked_to_is_not_cut_short() {
+    let scenario = short(find("lan").remove(0));
+    let policy = policy(DEFAULT);
+    let mut world = World::new(&scenario, &policy, 1, false);
+    world.run();
+    assert!(!world.figures().cut_short);
+}
+
+#[test]
 fn a_seed_is_a_run() {
     let scenario = short(find("loss-15").remove(0));
     let numbers = |seed| run(&scenario, DEFAULT, seed).all().map(f64::to_bits);
