@@ -268,3 +268,49 @@ fn counted(log: &str, leg: &str) -> Counted {
     let text = lines[0].split(&format!("{leg}=Counters {{")).nth(1).expect("a leg of counters");
     Counted(text.split('}').next().unwrap_or_default().to_owned())
 }
+
+/// A GET of so many bytes, most of them queries.
+fn sized(size: usize) -> Datagram {
+    let mut request = RawClient::reverse_request(Kind::Confirmable, GET, "x");
+    while size - request.encode().len() > 250 {
+        request = request.option(option::URI_QUERY, "q".repeat(200));
+    }
+    let last = |length: usize| request.clone().option(option::URI_QUERY, "q".repeat(length));
+    (1..=255).map(last).find(|request| request.encode().len() == size).expect("there is one of each size")
+}
+
+#[test]
+fn requests_of_every_size_about_that_of_a_packet_leave_whole() {
+    let origin = RawOrigin::start(Family::V4, answer);
+    // The token of the proxy is longer, and it adds a Hop-Limit.
+    let proxy = Launch::reverse(origin.address()).set(&["insert_hop_limit=16"]).start();
+    let client = RawClient::new(proxy.address(Family::V4));
+    for size in (1140..=1152).chain([1472, 1500, 2000]) {
+        let request = sized(size);
+        let settled = client.settle(&request, PATIENCE);
+        assert_eq!(settled.answer.code, CONTENT, "{size}: {settled:?}");
+        let seen = origin.requests().pop().expect("it came");
+        assert_eq!(
+            seen.values(option::URI_QUERY),
+            request.values(option::URI_QUERY),
+            "{size}: nothing is cut"
+        );
+    }
+}
+
+#[test]
+fn targets_that_fail_again_and_again_cost_no_descriptor() {
+    const REQUESTS: usize = 2000;
+    let proxy = Launch::forward().set(&["limits.client_rate=0"]).start();
+    let client = RawClient::new(proxy.address(Family::V4));
+    let targets: Vec<_> = (0..20).map(|_| Family::V4.address(free_port())).collect();
+    let ask = |number: usize| {
+        let uri = format!("coap://{}/{number}", targets[number % targets.len()]);
+        client.settle(&RawClient::forward_request(Kind::Confirmable, GET, &uri), PATIENCE).answer.code
+    };
+    assert_eq!(ask(0), BAD_GATEWAY);
+    let before = proxy.process().descriptors();
+    assert!((1..REQUESTS).all(|number| ask(number) == BAD_GATEWAY));
+    let after = proxy.process().descriptors();
+    assert!(after.abs_diff(before) <= 10, "{before} descriptors before, {after} after");
+}

@@ -275,6 +275,19 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn what_is_rare_is_read_where_it_is() {
+        let mut fetch = fetch(1);
+        assert!(fetch.transfer().is_none() && fetch.token().is_none() && fetch.mark().is_none());
+        assert!(fetch.earlier().is_empty());
+        let (transfer, token, exchange) = (NonZeroU64::new(7), Token::new(b"t"), id(1, 2).0);
+        fetch.rare = Some(
+            Rare { transfer, token: Some(token.clone()), earlier: vec![exchange], mark: Some(3) }.into(),
+        );
+        assert_eq!((fetch.transfer(), fetch.token(), fetch.mark()), (transfer, Some(&token), Some(3)));
+        assert_eq!(fetch.earlier(), [exchange]);
+    }
+
+    #[test]
     fn a_fetch_is_small() {
         assert!(size_of::<Place>() <= 80, "{}", size_of::<Place>());
     }
