@@ -268,6 +268,13 @@ mod tests {
     }
 
     #[test]
+    fn a_token_is_no_other_one_that_begins_like_it() {
+        let eight = ShortToken::from([7; 8]);
+        assert!(eight.is(&[7; 8]));
+        assert!([&[7; 7][..], &[7; 9], &[7; 16], &[]].iter().all(|other| !eight.is(other)));
+    }
+
+    #[test]
     fn tokens_of_any_length_are_kept() {
         let mut requests = PendingRequests::new();
         let tokens: Vec<Vec<u8>> = (0..20).chain([300, 0, 8, 9]).map(|length| vec![7; length]).collect();
