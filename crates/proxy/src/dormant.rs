@@ -22,6 +22,7 @@ use coapway_message::{Code, ExchangeId, Failure};
 use coapway_relay::{Answer, FetchId, Text, UpstreamId};
 use coapway_time::Instant;
 
+use crate::address::Site;
 use crate::alert::Alert;
 use crate::answers::Outcome;
 use crate::cause::Cause;
@@ -38,7 +39,7 @@ impl Origin {
     }
 
     fn turn_at_rest(&self, rest: Rest, now: Instant) -> Turn {
-        if self.queue.first_of_each().any(|queued| self.silence.is_of_another(queued.order.holder())) {
+        if self.queue.first_of_each().any(|queued| self.silence.is_of_another(queued.order.site())) {
             return Turn::Any;
         }
         if self.window.outstanding() > 0 {
@@ -60,7 +61,7 @@ impl Upstreams {
     /// A Non-confirmable request says nothing: there are origins that never answer one.
     pub(crate) fn missed(
         &mut self,
-        (index, client): (u32, u32),
+        (index, site): (u32, Site),
         trace: &Trace,
         failure: Failure,
         now: Instant,
@@ -77,7 +78,7 @@ impl Upstreams {
         }
         let silence = &mut origin.silence;
         let had_begun = silence.has_begun();
-        let is_down = silence.missed(client, first.sent, last.sent, parameters.max_wait)
+        let is_down = silence.missed(site, first.sent, last.sent, parameters.max_wait)
             && failure == Failure::TimedOut
             && !silence.is_dormant();
         if is_down {
@@ -96,9 +97,9 @@ impl Upstreams {
 
     /// The time of an exchange under way is over.
     pub(crate) fn missed_in(&mut self, exchange: ExchangeId, now: Instant) {
-        let Some(Outstanding { origin, holder, .. }) = self.known(exchange) else { return };
+        let Some(Outstanding { origin, site, .. }) = self.known(exchange) else { return };
         if let Some(trace) = self.endpoint.trace(exchange).map(|course| course.trace()) {
-            self.missed((origin, holder), &trace, Failure::TimedOut, now);
+            self.missed((origin, site), &trace, Failure::TimedOut, now);
         }
     }
 
@@ -149,7 +150,7 @@ impl Upstreams {
         &mut self,
         address: SocketAddr,
         upstream: UpstreamId,
-        client: u32,
+        client: Site,
         now: Instant,
     ) -> Option<Duration> {
         let origin = self.origins.get_mut(self.origins.index(address, upstream)?)?;
@@ -173,7 +174,8 @@ impl Proxy {
     /// is told when to come again. Says whether that is so.
     pub(crate) fn spare(&mut self, id: FetchId, origin: SocketAddr, now: Instant) -> bool {
         let Some(fetch) = self.relay.fetch(id) else { return false };
-        let Some(wait) = self.upstreams.dormant_for(origin, fetch.upstream, fetch.client as u32, now) else {
+        let Some(wait) = self.upstreams.dormant_for(origin, fetch.upstream, Site::of(fetch.client), now)
+        else {
             return false;
         };
         if !fetch.earlier().is_empty() {

@@ -6,6 +6,7 @@ use coapway_message::{OwnedContent, Token};
 use coapway_relay::{Fetch, FetchId};
 use coapway_time::Instant;
 
+use crate::address::{Holder, Site};
 use crate::transfers::Transfer;
 
 /// A request that waits for its turn.
@@ -55,9 +56,14 @@ impl Order {
         }
     }
 
-    /// What the client is called where it holds a place.
-    pub(crate) const fn holder(&self) -> u32 {
-        self.client as u32
+    /// Who is counted where places are shared.
+    pub(crate) const fn holder(&self) -> Holder {
+        Holder::of(self.client)
+    }
+
+    /// Who is counted where one sender must not do what takes several.
+    pub(crate) const fn site(&self) -> Site {
+        Site::of(self.client)
     }
 
     /// From receipt to deadline.

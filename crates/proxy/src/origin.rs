@@ -7,6 +7,7 @@ use coapway_endpoint::{Local, Peer, RoundTrip, Window};
 use coapway_relay::UpstreamId;
 use coapway_time::Instant;
 
+use crate::address::Site;
 use crate::backlog::Backlog;
 use crate::budget::Budget;
 use crate::input::SocketRole;
@@ -52,7 +53,7 @@ pub(crate) struct Origin {
     /// Whether anything was ever sent to it.
     pub(crate) was_asked: bool,
     /// Whose request was the first for it.
-    pub(crate) brought_by: Option<u32>,
+    pub(crate) brought_by: Option<Site>,
     /// Whether all Message IDs are taken, until a timer says to try again.
     pub(crate) is_starved: bool,
     /// When the queue is looked at again although nothing came.

@@ -9,7 +9,7 @@ use coapway_relay::UpstreamId;
 use coapway_time::Instant;
 use hashbrown::HashMap;
 
-use crate::address::AddressKey;
+use crate::address::{AddressKey, Site};
 use crate::origin::{ORIGIN_LIFETIME, Origin};
 use crate::parameters::UpstreamParameters;
 
@@ -37,7 +37,7 @@ pub(crate) struct Origins {
     idle: VecDeque<(Instant, u32)>,
     most: usize,
     /// By client, as far as it matters: how many of them it brought in.
-    brought: HashMap<u32, u32, RandomState>,
+    brought: HashMap<Site, u32, RandomState>,
     /// Those with exchanges that failed since they were heard.
     pub(crate) silent: usize,
     /// For the queues of origins.
@@ -115,7 +115,7 @@ impl Origins {
         &mut self,
         address: SocketAddr,
         upstream: UpstreamId,
-        client: Option<u32>,
+        client: Option<Site>,
         parameters: &UpstreamParameters,
         now: Instant,
     ) -> Option<u32> {
@@ -153,7 +153,7 @@ impl Origins {
     }
 
     /// Whether a client brought in so many that others would find no room.
-    fn has_its_share(&self, client: u32) -> bool {
+    fn has_its_share(&self, client: Site) -> bool {
         let is_half_full = self.by_address.len() >= self.most / 2;
         let share = (self.most / SHARE).max(1);
         is_half_full && self.brought.get(&client).is_some_and(|&count| count as usize >= share)
@@ -222,7 +222,7 @@ mod tests {
         add_for(origins, host, None, now)
     }
 
-    fn add_for(origins: &mut Origins, host: u8, client: Option<u32>, now: Instant) -> Option<u32> {
+    fn add_for(origins: &mut Origins, host: u8, client: Option<Site>, now: Instant) -> Option<u32> {
         let parameters = UpstreamParameters::default();
         let index = origins.find_or_add(address(host), UpstreamId::DEFAULT, client, &parameters, now)?;
         origins.get_mut(index)?.was_asked = true;
@@ -264,7 +264,7 @@ mod tests {
     fn one_client_does_not_fill_the_table() {
         let mut origins = origins(64);
         let mut asks = |host, client| {
-            let index = add_for(&mut origins, host, Some(client), Instant::ZERO);
+            let index = add_for(&mut origins, host, Some(Site::of(client)), Instant::ZERO);
             if let Some(origin) = index.and_then(|index| origins.get_mut(index)) {
                 origin.permits.probing.heard();
             }

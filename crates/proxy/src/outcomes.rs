@@ -78,7 +78,7 @@ impl Upstreams {
                     origin.permits.probing.refused();
                 }
                 if matches!(failure, Failure::Unreachable | Failure::TimedOut) {
-                    self.missed((outstanding.origin, outstanding.holder), &trace, failure, now);
+                    self.missed((outstanding.origin, outstanding.site), &trace, failure, now);
                 }
                 let trace = Some(trace);
                 self.progress.push_back(Progress::Failed { fetch: outstanding.fetch, failure, trace });
@@ -107,7 +107,7 @@ impl Upstreams {
             self.acknowledged_after_several(outstanding.origin, several, now);
         }
         let Some(origin) = self.origins.get_mut(outstanding.origin) else { return };
-        if !outstanding.in_window {
+        if outstanding.place.is_none() {
             return;
         }
         let waiting = !origin.queue.is_empty();
@@ -160,10 +160,11 @@ impl Upstreams {
     pub(crate) fn release(&mut self, exchange: ExchangeId) {
         let Some(Some(outstanding)) = self.outstanding.get_mut(exchange.slot as usize) else { return };
         let is_it = outstanding.generation == exchange.generation;
-        if !is_it || !std::mem::take(&mut outstanding.in_window) {
+        if !is_it {
             return;
         }
-        let (index, holder) = (outstanding.origin, outstanding.holder);
+        let Some(holder) = outstanding.place.take() else { return };
+        let index = outstanding.origin;
         if let Some(origin) = self.origins.get_mut(index) {
             origin.window.end();
             origin.permits.places.give(holder);
@@ -176,9 +177,9 @@ impl Upstreams {
         let outstanding = self.known(exchange)?;
         self.outstanding[exchange.slot as usize] = None;
         if let Some(origin) = self.origins.get_mut(outstanding.origin) {
-            if outstanding.in_window {
+            if let Some(holder) = outstanding.place {
                 origin.window.end();
-                origin.permits.places.give(outstanding.holder);
+                origin.permits.places.give(holder);
             }
             origin.exchanges -= 1;
             origin.idle_from = now + ORIGIN_LIFETIME;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ahash::RandomState;
 use coapway_time::Instant;
 
+use crate::address::Holder;
 use crate::order::Order;
 use crate::parameters::UpstreamParameters;
 use crate::probing::Probing;
@@ -21,7 +22,7 @@ pub(crate) enum Hindrance {
 
 /// The places in a window that are taken, and by whom, as far as that matters.
 ///
-/// State: how many, and the sum of the numbers of their clients, cut to 32 bits. Those are keyed hashes: the sum
+/// State: how many, and the sum of the numbers of their clients. Those are keyed hashes: the sum
 ///        is so many times the number of one client only if that one holds all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Places {
@@ -31,18 +32,18 @@ pub(crate) struct Places {
 
 impl Places {
     /// A client takes one.
-    pub(crate) const fn take(&mut self, client: u32) {
-        (self.taken, self.sum) = (self.taken + 1, self.sum.wrapping_add(client));
+    pub(crate) const fn take(&mut self, client: Holder) {
+        (self.taken, self.sum) = (self.taken + 1, self.sum.wrapping_add(client.number()));
     }
 
     /// It gives one back.
-    pub(crate) const fn give(&mut self, client: u32) {
-        (self.taken, self.sum) = (self.taken.saturating_sub(1), self.sum.wrapping_sub(client));
+    pub(crate) const fn give(&mut self, client: Holder) {
+        (self.taken, self.sum) = (self.taken.saturating_sub(1), self.sum.wrapping_sub(client.number()));
     }
 
     /// Whether this client holds so many at least, and others none.
-    const fn are_all_of(self, client: u32, least: u32) -> bool {
-        self.taken >= least && self.sum == client.wrapping_mul(self.taken)
+    const fn are_all_of(self, client: Holder, least: u32) -> bool {
+        self.taken >= least && self.sum == client.number().wrapping_mul(self.taken)
     }
 }
 
@@ -112,7 +113,7 @@ mod tests {
     #[test]
     fn it_is_known_whether_all_places_are_of_one_client() {
         let hasher = RandomState::with_seeds(1, 2, 3, 4);
-        let clients: Vec<u32> = (0..4).map(|number| hasher.hash_one(number) as u32).collect();
+        let clients: Vec<Holder> = (0..4).map(|number| Holder::of(hasher.hash_one(number))).collect();
         let mut random = fastrand::Rng::with_seed(1);
         let (mut places, mut held) = (Places::default(), Vec::new());
         for _ in 0..10_000 {

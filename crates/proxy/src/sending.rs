@@ -49,7 +49,7 @@ impl Upstreams {
         let parameters = self.parameters.get(upstream.0 as usize).unwrap_or(&self.parameters[0]);
         let index = self
             .origins
-            .find_or_add(address, upstream, Some(order.holder()), parameters, now)
+            .find_or_add(address, upstream, Some(order.site()), parameters, now)
             .ok_or(Failure::Overloaded)?;
         let most = parameters.queue;
         let Some(origin) = self.origins.get_mut(index) else { return Err(Failure::Overloaded) };
@@ -223,7 +223,7 @@ impl Upstreams {
         else {
             return self.starve(index, now);
         };
-        origin.silence.sent(order.holder(), now);
+        origin.silence.sent(order.site(), now);
         origin.window.start();
         origin.permits.places.take(order.holder());
         origin.exchanges += 1;
@@ -249,9 +249,9 @@ impl Upstreams {
         if self.outstanding.len() <= slot {
             self.outstanding.resize(slot + 1, None);
         }
-        let (generation, holder) = (exchange.generation, order.holder());
+        let (generation, place) = (exchange.generation, Some(order.holder()));
         self.outstanding[slot] =
-            Some(Outstanding { generation, fetch, origin: index, holder, in_window: true });
+            Some(Outstanding { generation, fetch, origin: index, site: order.site(), place });
         if let Some(peer) = pinged {
             self.ping(index, peer, now);
         }

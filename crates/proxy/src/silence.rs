@@ -5,6 +5,8 @@ use std::time::Duration;
 use coapway_relay::FetchId;
 use coapway_time::Instant;
 
+use crate::address::Site;
+
 /// So many exchanges have to fail.
 const FAILURES: u32 = 2;
 /// Between the learned timeout of an origin and the first pause.
@@ -19,7 +21,7 @@ pub(crate) struct Silence {
     /// When the first of them began.
     since: Instant,
     /// Whose request it was.
-    first: u32,
+    first: Option<Site>,
     /// Whether requests of others failed, too: what one client asks for may be what is silent.
     of_several: bool,
     pub(crate) rest: Option<Rest>,
@@ -33,7 +35,7 @@ pub(crate) struct Rest {
     /// From the next to the one after it.
     pub(crate) pause: Duration,
     /// Whose request was the last.
-    last: Option<u32>,
+    last: Option<Site>,
     /// Whether others were told to stay away since.
     others: bool,
 }
@@ -76,13 +78,13 @@ impl Silence {
     }
 
     /// Whether others than this client may ask as ever, since only its requests have failed.
-    pub(crate) const fn is_of_another(&self, client: u32) -> bool {
-        !self.of_several && self.first != client
+    pub(crate) fn is_of_another(&self, client: Site) -> bool {
+        !self.of_several && self.first != Some(client)
     }
 
     /// A request of this client leaves.
     #[inline]
-    pub(crate) fn sent(&mut self, client: u32, now: Instant) {
+    pub(crate) fn sent(&mut self, client: Site, now: Instant) {
         if let Some(rest) = &mut self.rest {
             *rest = Rest { last: Some(client), others: false, ..rest.further(now) };
         }
@@ -90,14 +92,14 @@ impl Silence {
 
     /// Whether the next probe is for others: this client's was the last, and others have asked in vain since,
     /// who may ask for something else. They have one pause to come back.
-    pub(crate) fn is_for_others(&self, client: u32, now: Instant) -> bool {
+    pub(crate) fn is_for_others(&self, client: Site, now: Instant) -> bool {
         let for_others =
             |rest: Rest| rest.last == Some(client) && rest.others && now < rest.next + rest.pause;
         self.rest.is_some_and(for_others)
     }
 
     /// This client was told to stay away.
-    pub(crate) fn spared(&mut self, client: u32) {
+    pub(crate) fn spared(&mut self, client: Site) {
         if let Some(rest) = &mut self.rest {
             rest.others |= rest.last != Some(client);
         }
@@ -105,11 +107,11 @@ impl Silence {
 
     /// An exchange has failed, and nothing was heard since its first copy left. Says whether the copies of
     /// all that failed span `enough`.
-    pub(crate) fn missed(&mut self, client: u32, first: Instant, last: Instant, enough: Duration) -> bool {
+    pub(crate) fn missed(&mut self, client: Site, first: Instant, last: Instant, enough: Duration) -> bool {
         if self.failures == 0 {
-            (self.first, self.of_several) = (client, false);
+            (self.first, self.of_several) = (Some(client), false);
         }
-        self.of_several |= self.first != client;
+        self.of_several |= self.first != Some(client);
         self.since = if self.failures == 0 { first } else { self.since.min(first) };
         self.failures = self.failures.saturating_add(1);
         self.failures >= FAILURES && last.since(self.since) >= enough
@@ -120,6 +122,7 @@ impl Silence {
 mod tests {
     use super::*;
 
+    const CLIENT: Site = Site::of(1);
     const WAIT: Duration = Duration::from_secs(30);
 
     fn at(seconds: u64) -> Instant {
@@ -128,7 +131,7 @@ mod tests {
 
     #[test]
     fn it_takes_two_failures_whose_copies_span_the_longest_wait() {
-        let missed = |silence: &mut Silence, first, last| silence.missed(1, at(first), at(last), WAIT);
+        let missed = |silence: &mut Silence, first, last| silence.missed(CLIENT, at(first), at(last), WAIT);
         let mut silence = Silence::default();
         assert!(!missed(&mut silence, 10, 40), "the first");
         assert!(missed(&mut silence, 11, 41));
@@ -152,7 +155,7 @@ mod tests {
             let next = silence.rest.expect("down").next;
             pauses.push(next.since(now).as_secs());
             now = next;
-            silence.sent(1, now);
+            silence.sent(CLIENT, now);
         }
         assert_eq!(pauses, [3, 6, 12, 24, 48, 60, 60]);
     }

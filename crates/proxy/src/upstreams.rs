@@ -12,6 +12,7 @@ use coapway_relay::{FetchId, OriginId, UpstreamId};
 use coapway_time::{Instant, Timers};
 use hashbrown::HashMap;
 
+use crate::address::{Holder, Site};
 use crate::alert::Alert;
 use crate::apart::{Apart, Several};
 use crate::budget::Budget;
@@ -73,9 +74,10 @@ pub(crate) struct Outstanding {
     pub(crate) generation: u32,
     pub(crate) fetch: FetchId,
     pub(crate) origin: u32,
-    /// Whose place it is, see [`Places`].
-    pub(crate) holder: u32,
-    pub(crate) in_window: bool,
+    /// Whose request it is.
+    pub(crate) site: Site,
+    /// Who holds its place in the window, while it has one.
+    pub(crate) place: Option<Holder>,
 }
 
 /// A response, and what it answers.
@@ -343,7 +345,7 @@ impl Upstreams {
             let of_origin = || self.outstanding.iter().flatten().filter(|one| one.origin == index);
             let mut places = Places::default();
             let in_window =
-                of_origin().filter(|one| one.in_window).map(|one| places.take(one.holder)).count() as u32;
+                of_origin().filter_map(|one| one.place).map(|holder| places.take(holder)).count() as u32;
             let exchanges = of_origin().count() as u32;
             let pings = origin.pings.outstanding();
             assert_eq!(

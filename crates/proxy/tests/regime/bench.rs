@@ -44,6 +44,8 @@ pub(crate) struct Answer {
 }
 
 pub(crate) struct Bench {
+    /// Where clients are.
+    pub(crate) host: IpAddr,
     pub(crate) proxy: Proxy,
     pub(crate) now: Instant,
     pub(crate) sent: Vec<Sent>,
@@ -79,6 +81,7 @@ impl Bench {
     pub(crate) fn new(parameters: Parameters) -> Self {
         let listening = Listening { events: true, records: Some(Sampling::ALL) };
         Self {
+            host: Ipv4Addr::LOCALHOST.into(),
             proxy: Proxy::new(parameters, listening, Seed::from_number(1)),
             // An hour before there may be something to remember.
             now: Instant::ZERO + 3600 * SECOND,
@@ -169,7 +172,7 @@ impl Bench {
     }
 
     fn receive(&mut self, port: u16, bytes: &[u8]) {
-        let remote = SocketAddr::from(([127, 0, 0, 1], port));
+        let remote = SocketAddr::new(self.host, port);
         self.give(Input::Datagram { local: LISTENER, remote, bytes, truncated: false });
     }
 

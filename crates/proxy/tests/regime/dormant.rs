@@ -175,6 +175,21 @@ fn what_one_client_asks_for_in_vain_keeps_nobody_else_away() {
 }
 
 #[test]
+fn all_ports_of_an_address_are_one_client() {
+    let mut bench = bench();
+    bench.host = [10, 0, 0, 1].into();
+    for port in 1..=2 {
+        bench.get(port, &format!("{port}"));
+        bench.pass(30 * SECOND);
+    }
+    bench.answers.clear();
+    bench.asked();
+    bench.host = [10, 0, 0, 2].into();
+    bench.get(5, "other");
+    assert_eq!(bench.asked(), ["other"], "nobody else is kept away");
+}
+
+#[test]
 fn who_asked_in_vain_leaves_the_next_probe_to_others() {
     let mut bench = bench();
     for (port, path) in [(1, "a"), (2, "b")] {
