@@ -1,0 +1,5 @@
+//! Many requests for a long time, in virtual time: what is asked often, and what is asked after pauses.
+
+mod bench;
+mod pauses;
+mod plateau;
