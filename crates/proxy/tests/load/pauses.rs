@@ -2,7 +2,7 @@
 //! up: whether it was is nothing that a client can tell.
 
 use std::collections::HashMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use coapway_message::{Code, Content, Datagram, MessageType, OptionNumber, OptionsWriter, datagram};
@@ -16,19 +16,23 @@ const TARGETS: usize = 20;
 const REQUESTS: usize = 2000;
 /// An origin is forgotten when nobody asked for it for so long.
 const ORIGIN_LIFETIME: Duration = Duration::from_secs(900);
+/// Of a second.
+const TWENTIETH: Duration = Duration::from_millis(50);
+/// Asks each time for a target that nobody asked for before.
+const STRANGER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 1, 1, 1)), 40_000);
 /// A timer may be this late.
 const TICKS: Duration = Duration::from_micros(2200);
 
 #[test]
 fn targets_asked_once_a_second_answer_within_a_round_trip() {
-    let report = ask(|target| format!("coap://{}/a", address(target)), Duration::from_secs(1));
+    let report = ask(|target| format!("coap://{}/a", address(target)), Duration::from_secs(1), TWENTIETH);
     assert!(report.longest <= ROUND_TRIP, "{report:?}");
 }
 
 /// The name may be used for as long as the pauses are, more or less.
 #[test]
 fn names_asked_when_they_run_out_answer_within_a_round_trip_and_a_look_up() {
-    let report = ask(|target| format!("coap://t{target}.example/a"), TIME_TO_LIVE);
+    let report = ask(|target| format!("coap://t{target}.example/a"), TIME_TO_LIVE, TWENTIETH);
     assert!(report.longest <= LOOK_UP + ROUND_TRIP + TICKS, "{report:?}");
     let looked_up = report.slow;
     assert!((REQUESTS / 4..REQUESTS).contains(&looked_up), "some had run out, some had not: {report:?}");
@@ -36,7 +40,7 @@ fn names_asked_when_they_run_out_answer_within_a_round_trip_and_a_look_up() {
 
 #[test]
 fn targets_asked_when_they_are_forgotten_answer_within_a_round_trip() {
-    let report = ask(|target| format!("coap://{}/a", address(target)), ORIGIN_LIFETIME);
+    let report = ask(|target| format!("coap://{}/a", address(target)), ORIGIN_LIFETIME, ROUND_TRIP * 2);
     assert!(report.longest <= ROUND_TRIP, "{report:?}");
 }
 
@@ -48,8 +52,8 @@ struct Report {
     slow: usize,
 }
 
-/// 2 000 GETs, each target's spaced by a twentieth more or less than `pause`.
-fn ask(uri: impl Fn(usize) -> String, pause: Duration) -> Report {
+/// 2 000 GETs, each target's spaced by `pause` and up to `more` more or less.
+fn ask(uri: impl Fn(usize) -> String, pause: Duration, more: Duration) -> Report {
     let relay = coapway_relay::Parameters {
         upstreams: vec![Upstream { name: "default".into(), authority: None }],
         forward: Forward::Open,
@@ -62,10 +66,10 @@ fn ask(uri: impl Fn(usize) -> String, pause: Duration) -> Report {
     let mut random = fastrand::Rng::with_seed(176);
     let mut requests: Vec<(Instant, usize)> = Vec::new();
     for target in 0..TARGETS {
-        let mut at = Instant::ZERO + pause.mul_f64(random.f64());
+        let mut at = Instant::ZERO + more * 2 * random.u32(0..1000) / 1000;
         for _ in 0..REQUESTS / TARGETS {
             requests.push((at, target));
-            at += pause.mul_f64(0.95 + 0.1 * random.f64());
+            at += pause - more + more * 2 * random.u32(0..=1000) / 1000;
         }
     }
     requests.sort();
@@ -74,6 +78,9 @@ fn ask(uri: impl Fn(usize) -> String, pause: Duration) -> Report {
         bench.run_until(at);
         asked.insert(number, at);
         bench.ask(client(target), &get(number, &uri(target)));
+        // Where there is a new one, others are forgotten.
+        let [high, low] = number.to_be_bytes();
+        bench.ask(STRANGER, &get(number, &format!("coap://10.3.{high}.{low}/a")));
     }
     // What was asked last is answered, and no longer remembered.
     let last = bench.now;
@@ -81,8 +88,9 @@ fn ask(uri: impl Fn(usize) -> String, pause: Duration) -> Report {
     assert_eq!(bench.proxy.occupancy(), Occupancy::default());
     bench.proxy.check_invariants();
     let (_, upstream) = bench.proxy.counters();
-    assert_eq!((bench.executed, upstream.retransmissions), (REQUESTS as u64, 0), "each left once");
-    let times: Vec<_> = bench.heard.iter().map(|heard| time(heard, &mut asked)).collect();
+    assert_eq!((bench.executed, upstream.retransmissions), (2 * REQUESTS as u64, 0), "each left once");
+    let heard = bench.heard.iter().filter(|heard| heard.client != STRANGER);
+    let times: Vec<_> = heard.map(|heard| time(heard, &mut asked)).collect();
     assert_eq!((times.len(), asked.len()), (REQUESTS, 0), "one answer each");
     let longest = times.iter().max().copied().unwrap_or_default();
     Report { longest, slow: times.iter().filter(|&&time| time > ROUND_TRIP).count() }
