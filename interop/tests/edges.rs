@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use coapway_interop::clock::now;
 use coapway_interop::coapway::{Launch, Proxy};
-use coapway_interop::datagram::{BAD_GATEWAY, CONTENT, Code, Datagram, EMPTY, GET, Kind, option};
+use coapway_interop::datagram::{BAD_GATEWAY, CONTENT, Code, Datagram, EMPTY, GET, Kind, POST, option};
 use coapway_interop::peers::tell;
 use coapway_interop::process::{Family, free_port};
 use coapway_interop::raw::{RawClient, RawOrigin, Reply};
@@ -373,9 +373,9 @@ fn counted(log: &str, leg: &str) -> Counted {
     Counted(text.split('}').next().unwrap_or_default().to_owned())
 }
 
-/// A GET of so many bytes, most of them queries.
-fn sized(size: usize) -> Datagram {
-    let mut request = RawClient::reverse_request(Kind::Confirmable, GET, "x");
+/// A request of so many bytes, most of them queries.
+fn sized(method: Code, size: usize) -> Datagram {
+    let mut request = RawClient::reverse_request(Kind::Confirmable, method, "x");
     while size - request.encode().len() > 250 {
         request = request.option(option::URI_QUERY, "q".repeat(200));
     }
@@ -386,19 +386,94 @@ fn sized(size: usize) -> Datagram {
 #[test]
 fn requests_of_every_size_about_that_of_a_packet_leave_whole() {
     let origin = RawOrigin::start(Family::V4, answer);
-    // The token of the proxy is longer, and it adds a Hop-Limit.
-    let proxy = Launch::reverse(origin.address()).set(&["insert_hop_limit=16"]).start();
+    // The token of the proxy is longer, and it adds a Hop-Limit, the origin's name and, to a POST, a Request-Tag.
+    let directory = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let hosts = directory.path().join("hosts");
+    std::fs::write(&hosts, "127.0.0.1 origin.example\n").expect("the file is writable");
+    let resolver = format!("resolver=hosts:{}", hosts.display());
+    let settings = [&resolver, "insert_hop_limit=16", "upstream.post_guard=request-tag"];
+    let port = origin.address().port();
+    let proxy = Launch::reverse(format!("origin.example:{port}")).set(&settings).start();
     let client = RawClient::new(proxy.address(Family::V4));
-    for size in (1140..=1152).chain([1472, 1500, 2000]) {
-        let request = sized(size);
-        let settled = client.settle(&request, PATIENCE);
-        assert_eq!(settled.answer.code, CONTENT, "{size}: {settled:?}");
-        let seen = origin.requests().pop().expect("it came");
-        assert_eq!(
-            seen.values(option::URI_QUERY),
-            request.values(option::URI_QUERY),
-            "{size}: nothing is cut"
-        );
+    for size in (1140..=1152).chain([1472, 1500, 2000]).chain(2040..=2048) {
+        for method in [GET, POST] {
+            let request = sized(method, size);
+            let settled = client.settle(&request, PATIENCE);
+            assert_eq!(settled.answer.code, CONTENT, "{size}: {settled:?}");
+            let seen = origin.requests().pop().expect("it came");
+            let expected = request
+                .option(option::URI_HOST, "origin.example")
+                .option(option::HOP_LIMIT, [16])
+                .options
+                .into_iter()
+                .chain(seen.values(REQUEST_TAG).first().map(|tag| (REQUEST_TAG, tag.to_vec())))
+                .collect::<Vec<_>>();
+            assert_eq!(seen.options, expected, "{size}: nothing is cut");
+            assert_eq!(seen.values(REQUEST_TAG).len(), usize::from(method == POST), "{size}");
+            assert!(seen.encode().len() > size, "{size}: it has grown");
+        }
+    }
+    // One byte more is cut by the socket, here inside of an option: a format error, told at once.
+    let before = origin.requests().len();
+    let request = sized(GET, 2049);
+    client.send(&request);
+    let told = client.receive(now() + SLACK).expect("never silence");
+    assert_eq!(*told.message(), Datagram::empty(Kind::Reset, request.message_id));
+    assert_eq!(origin.requests().len(), before);
+
+    let forward = Launch::forward().set(&settings).start();
+    let client = RawClient::new(forward.address(Family::V4));
+    let long = |length: usize| {
+        let authority = format!("coap://origin.example:{port}");
+        let path = "/a".repeat(length);
+        format!("{authority}{}", &path[..length - authority.len()])
+    };
+    let uri = long(1034);
+    let segments = uri.split('/').skip(3).map(str::as_bytes).collect::<Vec<_>>();
+    let settled = client.settle(&RawClient::forward_request(Kind::Confirmable, POST, &uri), PATIENCE);
+    assert_eq!(settled.answer.code, CONTENT, "{settled:?}");
+    let seen = origin.requests().pop().expect("it came");
+    assert_eq!(seen.values(option::URI_PATH), segments, "nothing is cut");
+    assert_eq!(seen.values(option::URI_HOST), [b"origin.example"]);
+    let before = origin.requests().len();
+    let request = RawClient::forward_request(Kind::Confirmable, POST, &long(1035));
+    let settled = client.settle(&request, PATIENCE);
+    assert_eq!((settled.answer.code, origin.requests().len()), (Code(0x82), before), "{settled:?}");
+    assert!(settled.after < SLACK, "{settled:?}");
+}
+
+const REQUEST_TAG: u16 = 292;
+
+/// One socket for IPv4 and IPv6: whoever reads what happened finds clients by the addresses they have.
+#[test]
+fn a_socket_for_both_families_serves_both_and_tells_them_by_their_own_addresses() {
+    let origin = RawOrigin::start(Family::V4, answer);
+    let directory = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let file = directory.path().join("records");
+    let port = free_port();
+    let pinged = Family::ALL.map(|family| family.address(port));
+    let listen = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port);
+    let launch = Launch::reverse(origin.address()).set(&SETTINGS).record(&file);
+    let proxy = launch.listen(listen, &pinged).start();
+    for family in Family::ALL {
+        let client = RawClient::new(family.address(port));
+        for path in ["x", "slow"] {
+            let request = RawClient::reverse_request(Kind::Confirmable, GET, path);
+            let settled = client.settle(&request, PATIENCE);
+            assert_eq!((settled.answer.code, &settled.answer.token), (CONTENT, &request.token), "{family:?}");
+            assert_eq!(settled.empty_acknowledgement.is_some(), path == "slow", "{settled:?}");
+        }
+        // An alert names the client in the log.
+        let request = RawClient::reverse_request(Kind::Confirmable, GET, "x").option(option::HOP_LIMIT, [1]);
+        assert_eq!(client.settle(&request, PATIENCE).answer.code, Code(0xa8));
+    }
+    let log = proxy.stop();
+    let records = std::fs::read_to_string(&file).expect("it is text");
+    assert!(!log.contains("ffff") && !records.contains("ffff"), "{log}{records}");
+    for (address, in_log) in [("127.0.0.1:", "client=127.0.0.1:"), ("[::1]:", "client=[::1]:")] {
+        let by_client = |line: &&str| line.contains(&format!("\"client\":\"{address}"));
+        assert_eq!(records.lines().filter(by_client).count(), 2, "{address}: {records}");
+        assert_eq!(log.matches(in_log).count(), 1, "{log}");
     }
 }
 

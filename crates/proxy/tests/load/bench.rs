@@ -6,8 +6,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use coapway_endpoint::{EndpointParameters, Local, Seed};
+use coapway_message::uri::{Authority, Host};
 use coapway_message::{Code, Content, Datagram, MessageType, Options, datagram};
 use coapway_proxy::{Input, Limits, Listening, Output, Parameters, Proxy, SocketRole, UpstreamParameters};
+use coapway_relay::{Route, Upstream, UpstreamId};
 use coapway_time::Instant;
 
 const LISTENER: Local = Local { socket: SocketRole::Listener(0).socket(), address: None };
@@ -20,6 +22,7 @@ pub(crate) const TIME_TO_LIVE: Duration = Duration::from_secs(1);
 /// What comes to the proxy.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Coming {
+    Request { client: SocketAddr, bytes: Vec<u8> },
     Answer { local: u64, origin: SocketAddr, bytes: Vec<u8> },
     Address { lookup: u64, address: IpAddr },
 }
@@ -32,8 +35,14 @@ pub(crate) struct Heard {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Origins answer in their Acknowledgements: how often they were asked anything, in as many bytes as are
-/// asked for.
+/// A request that came to an origin.
+pub(crate) struct Asked<'d> {
+    /// The proxy's socket.
+    pub(crate) local: Local,
+    pub(crate) at: Instant,
+    pub(crate) request: Datagram<'d>,
+}
+
 pub(crate) struct Bench {
     pub(crate) proxy: Proxy,
     pub(crate) now: Instant,
@@ -42,7 +51,8 @@ pub(crate) struct Bench {
     pub(crate) executed: u64,
     /// What names stand for.
     pub(crate) names: BTreeMap<String, IpAddr>,
-    body: Vec<u8>,
+    /// What all origins answer.
+    origin: Box<dyn FnMut(&Asked<'_>) -> Vec<u8>>,
     wake: Option<Instant>,
     coming: BinaryHeap<Reverse<(Instant, u64, Coming)>>,
     entered: u64,
@@ -50,28 +60,18 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// Clients are believed, and may be as fast as they like.
-    pub(crate) fn new(relay: coapway_relay::Parameters, body: usize) -> Self {
-        let relay = coapway_relay::Parameters {
-            trusted: vec!["10.0.0.0/8".parse().expect("a network")],
-            client_rate: 0,
-            ..relay
-        };
-        let parameters = Parameters {
-            downstream: EndpointParameters::default(),
-            upstreams: vec![UpstreamParameters::default(); relay.upstreams.len()],
-            relay,
-            answer_within: None,
-            patience: coapway_proxy::Patience::Off,
-            limits: Limits::default(),
-        };
+    pub(crate) fn new(
+        parameters: Parameters,
+        seed: u64,
+        origin: impl FnMut(&Asked<'_>) -> Vec<u8> + 'static,
+    ) -> Self {
         Self {
-            proxy: Proxy::new(parameters, Listening::default(), Seed::from_number(1)),
+            proxy: Proxy::new(parameters, Listening::default(), Seed::from_number(seed)),
             now: Instant::ZERO,
             heard: Vec::new(),
             executed: 0,
             names: BTreeMap::new(),
-            body: vec![b'x'; body],
+            origin: Box::new(origin),
             wake: None,
             coming: BinaryHeap::new(),
             entered: 0,
@@ -79,32 +79,51 @@ impl Bench {
         }
     }
 
+    /// Origins say in so many bytes how often anything was asked.
+    pub(crate) fn counting(relay: coapway_relay::Parameters, bytes: usize) -> Self {
+        let (mut executed, mut body) = (0_u64, vec![b'x'; bytes]);
+        Self::new(parameters(relay), 1, move |asked| {
+            executed += 1;
+            body[..8].copy_from_slice(&executed.to_be_bytes());
+            answer(&asked.request, &body)
+        })
+    }
+
     /// Lets everything happen up to `until`; what arrives comes before timers.
     pub(crate) fn run_until(&mut self, until: Instant) {
-        loop {
-            let arrival = self.coming.peek().map(|Reverse((at, ..))| *at);
-            let wake = self.wake.map(|wake| wake.max(self.now));
-            let Some(at) = [arrival, wake].into_iter().flatten().min().filter(|&at| at <= until) else {
-                break;
-            };
-            self.now = at;
-            if arrival.is_none_or(|arrival| arrival > at) {
-                self.give(Input::Wake);
-                continue;
-            }
-            match self.coming.pop().map(|Reverse((_, _, coming))| coming) {
-                Some(Coming::Answer { local, origin, bytes }) => {
-                    let local = self.locals[local as usize];
-                    self.give(Input::Datagram { local, remote: origin, bytes: &bytes, truncated: false });
-                }
-                Some(Coming::Address { lookup, address }) => {
-                    let ttl = Some(TIME_TO_LIVE);
-                    self.give(Input::Resolved { lookup, addresses: &[address], ttl });
-                }
-                None => {}
-            }
-        }
+        while self.step(until) {}
         self.now = until;
+    }
+
+    /// The next thing happens, if it does up to `until`.
+    pub(crate) fn step(&mut self, until: Instant) -> bool {
+        let arrival = self.coming.peek().map(|Reverse((at, ..))| *at);
+        let wake = self.wake.map(|wake| wake.max(self.now));
+        let next = [arrival, wake].into_iter().flatten().min();
+        let Some(at) = next.filter(|&at| at <= until) else { return false };
+        self.now = at;
+        if arrival.is_none_or(|arrival| arrival > at) {
+            self.give(Input::Wake);
+            return true;
+        }
+        match self.coming.pop().map(|Reverse((_, _, coming))| coming) {
+            Some(Coming::Request { client, bytes }) => self.ask(client, &bytes),
+            Some(Coming::Answer { local, origin, bytes }) => {
+                let local = self.locals[local as usize];
+                self.give(Input::Datagram { local, remote: origin, bytes: &bytes, truncated: false });
+            }
+            Some(Coming::Address { lookup, address }) => {
+                let ttl = Some(TIME_TO_LIVE);
+                self.give(Input::Resolved { lookup, addresses: &[address], ttl });
+            }
+            None => {}
+        }
+        true
+    }
+
+    /// A client sends this so much later.
+    pub(crate) fn ask_after(&mut self, after: Duration, client: SocketAddr, bytes: Vec<u8>) {
+        self.enter(after, Coming::Request { client, bytes });
     }
 
     /// A client sends this, now.
@@ -123,8 +142,8 @@ impl Bench {
                         continue;
                     }
                     self.executed += 1;
-                    self.body[..8].copy_from_slice(&self.executed.to_be_bytes());
-                    let answer = answer(bytes, &self.body);
+                    let request = Datagram::parse(bytes).expect("well formed");
+                    let answer = (self.origin)(&Asked { local: peer.local, at: self.now, request });
                     let local = self.locals.iter().position(|local| *local == peer.local);
                     let local = local.unwrap_or_else(|| {
                         self.locals.push(peer.local);
@@ -152,12 +171,43 @@ impl Bench {
     }
 }
 
-/// What an origin says to a request.
-fn answer(request: &[u8], body: &[u8]) -> Vec<u8> {
-    let request = Datagram::parse(request).expect("well formed");
+/// Clients are believed, and may be as fast as they like.
+pub(crate) fn parameters(relay: coapway_relay::Parameters) -> Parameters {
+    let trusted = vec!["10.0.0.0/8".parse().expect("a network")];
+    let relay = coapway_relay::Parameters { trusted, client_rate: 0, ..relay };
+    Parameters {
+        downstream: EndpointParameters::default(),
+        upstreams: vec![UpstreamParameters::default(); relay.upstreams.len()],
+        relay,
+        answer_within: None,
+        patience: coapway_proxy::Patience::Off,
+        limits: Limits::default(),
+    }
+}
+
+/// The route `/s` to one origin.
+pub(crate) fn one_origin() -> coapway_relay::Parameters {
+    let authority = Authority { host: Host::Address([10, 2, 0, 1].into()), port: 5683 };
+    let path = vec![Box::from(*b"s")];
+    coapway_relay::Parameters {
+        upstreams: vec![
+            Upstream { name: "default".into(), authority: None },
+            Upstream { name: "origin".into(), authority: Some(authority) },
+        ],
+        routes: vec![Route { host: None, path, upstream: UpstreamId(1), strip: true }],
+        ..coapway_relay::Parameters::default()
+    }
+}
+
+/// What an origin says to a request: in the Acknowledgement, or as the request came.
+pub(crate) fn answer(request: &Datagram<'_>, body: &[u8]) -> Vec<u8> {
     let code = if request.content.code == Code::GET { Code::CONTENT } else { Code::CHANGED };
     let content = Content { code, options: Options::NONE, payload: body };
+    let message_type = match request.message_type {
+        MessageType::NonConfirmable => MessageType::NonConfirmable,
+        _ => MessageType::Acknowledgement,
+    };
     let mut bytes = Vec::with_capacity(body.len() + 16);
-    datagram::encode(&mut bytes, MessageType::Acknowledgement, request.message_id, request.token, &content);
+    datagram::encode(&mut bytes, message_type, request.message_id, request.token, &content);
     bytes
 }

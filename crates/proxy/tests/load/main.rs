@@ -1,5 +1,7 @@
 //! Many requests for a long time, in virtual time: what is asked often, and what is asked after pauses.
 
 mod bench;
+mod identities;
 mod pauses;
 mod plateau;
+mod rates;

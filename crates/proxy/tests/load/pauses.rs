@@ -59,7 +59,7 @@ fn ask(uri: impl Fn(usize) -> String, pause: Duration, more: Duration) -> Report
         forward: Forward::Open,
         ..coapway_relay::Parameters::default()
     };
-    let mut bench = Bench::new(relay, 16);
+    let mut bench = Bench::counting(relay, 16);
     for target in 0..TARGETS {
         bench.names.insert(format!("t{target}.example"), address(target).into());
     }

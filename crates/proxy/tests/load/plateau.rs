@@ -6,12 +6,10 @@ use std::time::Duration;
 
 use coapway_endpoint::EndpointParameters;
 use coapway_message::Code;
-use coapway_message::uri::{Authority, Host};
 use coapway_proxy::Occupancy;
-use coapway_relay::{Route, Upstream, UpstreamId};
 use coapway_time::Instant;
 
-use crate::bench::{Bench, Heard};
+use crate::bench::{Bench, Heard, one_origin};
 
 const CLIENTS: u32 = 100;
 const RATE: u32 = 2000;
@@ -87,22 +85,8 @@ struct Run {
 
 impl Run {
     fn new() -> Self {
-        let authority = Authority { host: Host::Address([10, 2, 0, 1].into()), port: 5683 };
-        let relay = coapway_relay::Parameters {
-            upstreams: vec![
-                Upstream { name: "default".into(), authority: None },
-                Upstream { name: "origin".into(), authority: Some(authority) },
-            ],
-            routes: vec![Route {
-                host: None,
-                path: vec![Box::from(*b"s")],
-                upstream: UpstreamId(1),
-                strip: true,
-            }],
-            ..coapway_relay::Parameters::default()
-        };
         Self {
-            bench: Bench::new(relay, BODY),
+            bench: Bench::counting(one_origin(), BODY),
             next: 0,
             answered: vec![0; (RATE * SECONDS).div_ceil(64) as usize],
             posted: Vec::with_capacity(SECONDS as usize),
