@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use coapway_endpoint::{EndpointParameters, Local, Seed};
 use coapway_message::uri::{Authority, Host};
-use coapway_message::{Code, Content, Datagram, MessageType, Options, datagram};
+use coapway_message::{Code, Content, Datagram, MessageType, OptionNumber, Options, datagram};
 use coapway_proxy::{Input, Limits, Listening, Output, Parameters, Proxy, SocketRole, UpstreamParameters};
 use coapway_relay::{Route, Upstream, UpstreamId};
 use coapway_time::Instant;
@@ -39,6 +39,7 @@ pub(crate) struct Heard {
 pub(crate) struct Asked<'d> {
     /// The proxy's socket.
     pub(crate) local: Local,
+    pub(crate) origin: SocketAddr,
     pub(crate) at: Instant,
     pub(crate) request: Datagram<'d>,
 }
@@ -51,7 +52,9 @@ pub(crate) struct Bench {
     pub(crate) executed: u64,
     /// What names stand for.
     pub(crate) names: BTreeMap<String, IpAddr>,
-    /// What all origins answer.
+    /// How long it takes until an answer is there.
+    pub(crate) round_trip: Duration,
+    /// What all origins answer; nothing at all where that is empty.
     origin: Box<dyn FnMut(&Asked<'_>) -> Vec<u8>>,
     wake: Option<Instant>,
     coming: BinaryHeap<Reverse<(Instant, u64, Coming)>>,
@@ -71,6 +74,7 @@ impl Bench {
             heard: Vec::new(),
             executed: 0,
             names: BTreeMap::new(),
+            round_trip: ROUND_TRIP,
             origin: Box::new(origin),
             wake: None,
             coming: BinaryHeap::new(),
@@ -143,14 +147,18 @@ impl Bench {
                     }
                     self.executed += 1;
                     let request = Datagram::parse(bytes).expect("well formed");
-                    let answer = (self.origin)(&Asked { local: peer.local, at: self.now, request });
+                    let asked = Asked { local: peer.local, origin: peer.remote, at: self.now, request };
+                    let answer = (self.origin)(&asked);
+                    if answer.is_empty() {
+                        continue;
+                    }
                     let local = self.locals.iter().position(|local| *local == peer.local);
                     let local = local.unwrap_or_else(|| {
                         self.locals.push(peer.local);
                         self.locals.len() - 1
                     }) as u64;
                     let answer = Coming::Answer { local, origin: peer.remote, bytes: answer };
-                    self.enter(ROUND_TRIP, answer);
+                    self.enter(self.round_trip, answer);
                 }
                 Output::LookUp { lookup, name } => {
                     let address = *self.names.get(&*name).expect("a name there is");
@@ -187,16 +195,29 @@ pub(crate) fn parameters(relay: coapway_relay::Parameters) -> Parameters {
 
 /// The route `/s` to one origin.
 pub(crate) fn one_origin() -> coapway_relay::Parameters {
-    let authority = Authority { host: Host::Address([10, 2, 0, 1].into()), port: 5683 };
-    let path = vec![Box::from(*b"s")];
-    coapway_relay::Parameters {
-        upstreams: vec![
-            Upstream { name: "default".into(), authority: None },
-            Upstream { name: "origin".into(), authority: Some(authority) },
-        ],
-        routes: vec![Route { host: None, path, upstream: UpstreamId(1), strip: true }],
+    origins(b"s")
+}
+
+/// A route for each of these letters, to 10.2.0.1 and so on.
+pub(crate) fn origins(letters: &[u8]) -> coapway_relay::Parameters {
+    let mut relay = coapway_relay::Parameters {
+        upstreams: vec![Upstream { name: "default".into(), authority: None }],
         ..coapway_relay::Parameters::default()
+    };
+    for (&letter, number) in letters.iter().zip(1..) {
+        let authority = Authority { host: Host::Address([10, 2, 0, number].into()), port: 5683 };
+        let name = char::from(letter).to_string().into();
+        relay.upstreams.push(Upstream { name, authority: Some(authority) });
+        let path = vec![Box::from([letter])];
+        relay.routes.push(Route { host: None, path, upstream: UpstreamId(number.into()), strip: true });
     }
+    relay
+}
+
+/// The value of the first option of this number; empty where there is none.
+pub(crate) fn value(message: &Datagram<'_>, number: OptionNumber) -> Vec<u8> {
+    let found = message.content.options.iter().find(|(other, _)| *other == number);
+    found.map(|(_, value)| value.to_vec()).unwrap_or_default()
 }
 
 /// What an origin says to a request: in the Acknowledgement, or as the request came.

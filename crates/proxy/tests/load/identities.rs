@@ -11,7 +11,7 @@ use coapway_message::{Code, Datagram, MessageType, OptionNumber};
 use coapway_proxy::Occupancy;
 use coapway_time::Instant;
 
-use crate::bench::{Bench, Heard, answer, one_origin, parameters};
+use crate::bench::{Bench, Heard, answer, one_origin, parameters, value};
 
 /// EXCHANGE_LIFETIME (RFC 7252 §4.8.2).
 const EXCHANGE_LIFETIME: Duration = Duration::from_secs(247);
@@ -74,6 +74,46 @@ fn two_hundred(seed: u64) -> Vec<Seen> {
         assert_eq!(bench.heard, []);
     }
     log.take()
+}
+
+#[test]
+fn fifty_clients_with_one_message_id_get_fifty_answers() {
+    let mut bench = Bench::new(parameters(one_origin()), 1, |asked| {
+        answer(&asked.request, &value(&asked.request, OptionNumber::URI_QUERY))
+    });
+    // The Message ID is that of a separate response of ours to the seventh.
+    bench.round_trip = Duration::from_secs(1);
+    bench.ask(client(7), &get(7));
+    bench.run_until(Instant::ZERO + Duration::from_millis(1100));
+    let heard = std::mem::take(&mut bench.heard);
+    let separate = Datagram::parse(&heard[1].bytes).expect("well formed");
+    assert_eq!((heard.len(), separate.message_type), (2, MessageType::Confirmable));
+    let [high, low] = separate.message_id.to_be_bytes();
+    bench.round_trip = Duration::from_millis(20);
+    for number in 0..50 {
+        let mut request = get(number);
+        (request[2], request[3]) = (high, low);
+        // All the same token as well.
+        request[4..8].copy_from_slice(b"same");
+        bench.ask(client(number), &request);
+        let next = bench.now + Duration::from_micros(200);
+        bench.run_until(next);
+    }
+    let later = bench.now + Duration::from_millis(800);
+    bench.run_until(later);
+    let mut answered = HashSet::new();
+    for heard in &bench.heard {
+        let number = u32::from(heard.client.port() - 40_000);
+        let answer = Datagram::parse(&heard.bytes).expect("well formed");
+        let ids = (answer.message_type, answer.message_id, answer.token);
+        assert_eq!(ids, (MessageType::Acknowledgement, separate.message_id, &b"same"[..]), "{heard:?}");
+        let content = (answer.content.code, answer.content.payload);
+        assert_eq!(content, (Code::CONTENT, number.to_string().as_bytes()), "{heard:?}");
+        assert!(answered.insert(number), "{number} is answered twice");
+    }
+    assert_eq!(answered.len(), 50);
+    assert_eq!(bench.executed, 51);
+    bench.ask(client(7), &[0x60, 0, high, low]);
 }
 
 #[test]
@@ -187,11 +227,6 @@ fn judge(heard: &Heard, number: u32, after: Duration, outcome: &mut Outcome) -> 
         }
         other => panic!("{other}: {heard:?}"),
     }
-}
-
-fn value(message: &Datagram<'_>, number: OptionNumber) -> Vec<u8> {
-    let found = message.content.options.iter().find(|(other, _)| *other == number);
-    found.map(|(_, value)| value.to_vec()).unwrap_or_default()
 }
 
 fn client(number: u32) -> SocketAddr {

@@ -1,13 +1,14 @@
-//! A client above its rate beside one that asks now and then.
+//! A client above its rate beside one that asks now and then; an origin that says nothing beside one that does.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use coapway_endpoint::Nstart;
 use coapway_message::{Code, Datagram, OptionNumber};
 use coapway_proxy::Occupancy;
 use coapway_time::Instant;
 
-use crate::bench::{Bench, Heard, ROUND_TRIP, answer, one_origin, parameters};
+use crate::bench::{Bench, Heard, ROUND_TRIP, answer, one_origin, origins, parameters, value};
 
 /// Requests a second that one client may make, and two seconds' worth of them at once.
 const ALLOWED: u32 = 10;
@@ -45,8 +46,7 @@ fn two_hundred_requests_a_second_cost_nobody_but_their_client() {
     assert!((50..=61).contains(&told.len()), "{} told", told.len());
     for heard in &told {
         let answer = Datagram::parse(&heard.bytes).expect("well formed");
-        let max_age = answer.content.options.iter().find(|(number, _)| *number == OptionNumber::MAX_AGE);
-        assert!(max_age.is_some_and(|(_, value)| value > b"\0"), "{heard:?} says when to come back");
+        assert!(value(&answer, OptionNumber::MAX_AGE) > vec![0], "{heard:?} says when to come back");
     }
     let dropped = bench.proxy.counters().0.dropped;
     assert_eq!(dropped as usize, (200 * SECONDS) as usize - greedy.len(), "the rest is dropped, and counted");
@@ -57,8 +57,73 @@ fn two_hundred_requests_a_second_cost_nobody_but_their_client() {
     assert_eq!(bench.proxy.occupancy(), Occupancy::default());
 }
 
+#[test]
+fn a_hundred_clients_of_a_silent_origin_delay_nobody_elses() {
+    let mut narrow = parameters(origins(b"st"));
+    for upstream in &mut narrow.upstreams {
+        upstream.nstart = Nstart::Fixed(1);
+    }
+    let max_wait = narrow.upstreams[1].max_wait;
+    let mut bench = Bench::new(narrow, 1, |asked| {
+        let is_silent = asked.origin.ip() == IpAddr::V4(Ipv4Addr::new(10, 2, 0, 1));
+        if is_silent { Vec::new() } else { answer(&asked.request, b"1") }
+    });
+    bench.round_trip = Duration::from_millis(5);
+    for host in 100..200 {
+        bench.ask(client(host), &to(b's', 0));
+    }
+    // Ten clients that ask fifty times each, as soon as they are answered.
+    let begins = Instant::ZERO + Duration::from_millis(100);
+    bench.run_until(begins);
+    let mut left: Vec<_> = (0..10).map(|host| (client(host), 0, begins)).collect();
+    left.iter().for_each(|(client, number, _)| bench.ask(*client, &to(b't', *number)));
+    let mut heard: Vec<Heard> = Vec::new();
+    let mut times = Vec::new();
+    let end = Instant::ZERO + max_wait + Duration::from_secs(15);
+    while bench.step(end) {
+        for one in std::mem::take(&mut bench.heard) {
+            let Some((client, number, at)) = left.iter_mut().find(|(client, ..)| *client == one.client)
+            else {
+                if let [0x41, _, high, low, ..] = one.bytes[..] {
+                    bench.ask(one.client, &[0x60, 0, high, low]);
+                }
+                heard.push(one);
+                continue;
+            };
+            assert_eq!((code(&one), self::number(&one)), (Code::CONTENT, *number), "{one:?}");
+            times.push(one.at.since(*at));
+            (*number, *at) = (*number + 1, one.at);
+            if *number < 50 {
+                bench.ask(*client, &to(b't', *number));
+            }
+        }
+    }
+    times.sort();
+    assert_eq!(times.len(), 500);
+    assert!(times[494] <= Duration::from_millis(50), "99 % within {:?}", times[494]);
+    for host in 100..200 {
+        let mine: Vec<_> = heard.iter().filter(|heard| heard.client == client(host)).collect();
+        let [acknowledgements @ .., last] = &mine[..] else { panic!("{host} hears nothing") };
+        let after = last.at.since(Instant::ZERO);
+        match code(last) {
+            Code::GATEWAY_TIMEOUT => {
+                assert!(after >= max_wait && after <= max_wait + Duration::from_millis(300), "{last:?}");
+                let [acknowledgement] = acknowledgements else { panic!("{mine:?}") };
+                assert_eq!(acknowledgement.bytes, [0x60, 0, 0, 0]);
+                assert!(acknowledgement.at < Instant::ZERO + Duration::from_millis(1500), "{mine:?}");
+            }
+            code => {
+                assert_eq!((code, acknowledgements.len()), (Code::SERVICE_UNAVAILABLE, 0), "{mine:?}");
+                let answer = Datagram::parse(&last.bytes).expect("well formed");
+                assert!(value(&answer, OptionNumber::MAX_AGE) > vec![0], "{last:?} says when to come back");
+                assert!(after <= Duration::from_millis(250), "{last:?}");
+            }
+        }
+    }
+}
+
 const fn client(host: u8) -> SocketAddr {
-    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 1, 0, host)), 40_000)
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 1, 0, host)), 40_000)
 }
 
 fn code(heard: &Heard) -> Code {
@@ -72,6 +137,11 @@ fn number(heard: &Heard) -> u32 {
 
 /// CON GET /s/a.
 fn get(number: u32) -> [u8; 9] {
+    to(b's', number)
+}
+
+/// The same for the route of a letter.
+fn to(letter: u8, number: u32) -> [u8; 9] {
     let [_, _, high, low] = number.to_be_bytes();
-    [0x41, Code::GET.0, high, low, 0xB4, 0xB1, b's', 0x01, b'a']
+    [0x41, Code::GET.0, high, low, 0xB4, 0xB1, letter, 0x01, b'a']
 }
