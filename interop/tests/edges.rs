@@ -479,7 +479,7 @@ fn a_socket_for_both_families_serves_both_and_tells_them_by_their_own_addresses(
 
 #[test]
 fn targets_that_fail_again_and_again_cost_no_descriptor() {
-    const REQUESTS: usize = 2000;
+    const REQUESTS: usize = 5000;
     let proxy = Launch::forward().set(&["limits.client_rate=0"]).start();
     let client = RawClient::new(proxy.address(Family::V4));
     let targets: Vec<_> = (0..20).map(|_| Family::V4.address(free_port())).collect();
