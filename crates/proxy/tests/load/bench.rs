@@ -54,6 +54,8 @@ pub(crate) struct Bench {
     pub(crate) names: BTreeMap<String, IpAddr>,
     /// How long it takes until an answer is there.
     pub(crate) round_trip: Duration,
+    /// The same where it is another.
+    pub(crate) round_trips: BTreeMap<SocketAddr, Duration>,
     /// What all origins answer; nothing at all where that is empty.
     origin: Box<dyn FnMut(&Asked<'_>) -> Vec<u8>>,
     wake: Option<Instant>,
@@ -75,6 +77,7 @@ impl Bench {
             executed: 0,
             names: BTreeMap::new(),
             round_trip: ROUND_TRIP,
+            round_trips: BTreeMap::new(),
             origin: Box::new(origin),
             wake: None,
             coming: BinaryHeap::new(),
@@ -145,10 +148,18 @@ impl Bench {
                         self.heard.push(Heard { at: self.now, client: peer.remote, bytes: bytes.to_vec() });
                         continue;
                     }
-                    self.executed += 1;
                     let request = Datagram::parse(bytes).expect("well formed");
-                    let asked = Asked { local: peer.local, origin: peer.remote, at: self.now, request };
-                    let answer = (self.origin)(&asked);
+                    let answer = match (request.content.code, request.message_type) {
+                        (Code::EMPTY, MessageType::Confirmable) => {
+                            datagram::empty(MessageType::Reset, request.message_id).to_vec()
+                        }
+                        (Code::EMPTY, _) => Vec::new(),
+                        _ => {
+                            self.executed += 1;
+                            let (local, origin) = (peer.local, peer.remote);
+                            (self.origin)(&Asked { local, origin, at: self.now, request })
+                        }
+                    };
                     if answer.is_empty() {
                         continue;
                     }
@@ -158,7 +169,8 @@ impl Bench {
                         self.locals.len() - 1
                     }) as u64;
                     let answer = Coming::Answer { local, origin: peer.remote, bytes: answer };
-                    self.enter(self.round_trip, answer);
+                    let round_trip = self.round_trips.get(&peer.remote).copied();
+                    self.enter(round_trip.unwrap_or(self.round_trip), answer);
                 }
                 Output::LookUp { lookup, name } => {
                     let address = *self.names.get(&*name).expect("a name there is");
