@@ -386,28 +386,28 @@ fn an_interface_that_goes_and_comes_back() {
     if std::env::var_os(OWN_NAMESPACE).is_some() {
         return in_a_namespace();
     }
+    let setup = "ip link set lo up && ip link add gone0 type veth peer name gone1";
+    let Some(text) = again_in_a_namespace(setup, "an_interface_that_goes_and_comes_back") else { return };
+    let line = text.lines().find(|line| line.contains("the interface went"));
+    tell(&format!("{}\n", line.unwrap_or_else(|| panic!("{text}"))));
+}
+
+/// Runs one test of this file again, behind a setup; what it printed, where that is allowed.
+fn again_in_a_namespace(setup: &str, test: &str) -> Option<String> {
     let program = std::env::current_exe().expect("it runs");
-    let script = format!(
-        "ip link set lo up && ip link add gone0 type veth peer name gone1 && {OWN_NAMESPACE}=1 exec \"$0\" --exact \
-         an_interface_that_goes_and_comes_back --nocapture"
-    );
+    let script = format!("{setup} && {OWN_NAMESPACE}=1 exec \"$0\" --exact {test} --nocapture");
     let output = Command::new("unshare").args(["-rn", "sh", "-c", &script]).arg(&program).output();
     let output = output.map(|output| {
         let text = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8_lossy(&text).into_owned())
     });
     match output {
-        Ok((true, text)) if text.contains("the interface went") => tell(
-            &text
-                .lines()
-                .filter(|line| line.contains("the interface"))
-                .map(|line| format!("{line}\n"))
-                .collect::<String>(),
-        ),
+        Ok((true, text)) => return Some(text),
         Ok((_, text)) if required() || text.contains("panicked") => panic!("{text}"),
         Err(error) if required() => panic!("unshare: {error}"),
         Ok(_) | Err(_) => tell("no right to make a network namespace; this test checked nothing\n"),
     }
+    None
 }
 
 fn in_a_namespace() {
@@ -449,26 +449,16 @@ fn a_way_that_is_forbidden_or_not_there_is_a_bad_gateway_at_once() {
     if std::env::var_os(OWN_NAMESPACE).is_some() {
         return forbidden_ways();
     }
-    let program = std::env::current_exe().expect("it runs");
     // What a policy blocks is refused as by a filter of packets: EPERM.
-    let script = format!(
+    let setup = format!(
         "ip link set lo up && ip route add blackhole 10.77.2.1 && ip route add unreachable 10.77.2.2 && \
          ip route add prohibit 10.77.2.3 && ip link add gone0 type veth peer name gone1 && \
          ip addr add 10.77.4.1/24 dev gone0 && ip addr add fd77:4::1/64 dev gone0 nodad && \
          ip link set gone0 up && ip link set gone1 up && \
          ip xfrm policy add dst {FILTERED}/32 dir out action block && \
-         ip xfrm policy add dst {FILTERED_IPV6}/128 dir out action block && {OWN_NAMESPACE}=1 exec \"$0\" --exact \
-         a_way_that_is_forbidden_or_not_there_is_a_bad_gateway_at_once --nocapture"
+         ip xfrm policy add dst {FILTERED_IPV6}/128 dir out action block"
     );
-    let output = Command::new("unshare").args(["-rn", "sh", "-c", &script]).arg(&program).output();
-    match output {
-        Ok(output) if output.status.success() => {}
-        Ok(output) if required() || String::from_utf8_lossy(&output.stderr).contains("panicked") => {
-            panic!("{}", String::from_utf8_lossy(&[output.stdout, output.stderr].concat()))
-        }
-        Err(error) if required() => panic!("unshare: {error}"),
-        Ok(_) | Err(_) => tell("no right to make a network namespace; this test checked nothing\n"),
-    }
+    again_in_a_namespace(&setup, "a_way_that_is_forbidden_or_not_there_is_a_bad_gateway_at_once");
 }
 
 const FILTERED: &str = "10.77.4.9";

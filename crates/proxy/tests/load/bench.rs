@@ -44,6 +44,8 @@ pub(crate) struct Asked<'d> {
     pub(crate) request: Datagram<'d>,
 }
 
+type Script = dyn FnMut(&Asked<'_>) -> Vec<u8>;
+
 pub(crate) struct Bench {
     pub(crate) proxy: Proxy,
     pub(crate) now: Instant,
@@ -57,7 +59,7 @@ pub(crate) struct Bench {
     /// The same where it is another.
     pub(crate) round_trips: BTreeMap<SocketAddr, Duration>,
     /// What all origins answer; nothing at all where that is empty.
-    origin: Box<dyn FnMut(&Asked<'_>) -> Vec<u8>>,
+    origin: Box<Script>,
     wake: Option<Instant>,
     coming: BinaryHeap<Reverse<(Instant, u64, Coming)>>,
     entered: u64,
@@ -238,7 +240,9 @@ pub(crate) fn answer(request: &Datagram<'_>, body: &[u8]) -> Vec<u8> {
     let content = Content { code, options: Options::NONE, payload: body };
     let message_type = match request.message_type {
         MessageType::NonConfirmable => MessageType::NonConfirmable,
-        _ => MessageType::Acknowledgement,
+        MessageType::Confirmable | MessageType::Acknowledgement | MessageType::Reset => {
+            MessageType::Acknowledgement
+        }
     };
     let mut bytes = Vec::with_capacity(body.len() + 16);
     datagram::encode(&mut bytes, message_type, request.message_id, request.token, &content);

@@ -62,7 +62,7 @@ fn two_hundred(seed: u64) -> Vec<Seen> {
         bytes
     });
     for number in 0..200_u8 {
-        let path: &[u8] = if number % 2 == 0 { b"time" } else { b"location" };
+        let path: &[u8] = if number.is_multiple_of(2) { b"time" } else { b"location" };
         let head = [0x41, Code::GET.0, 0x12, number, 0xD1, 0xB1, b's', path.len() as u8];
         bench.ask(client(0), &[&head, path].concat());
         let later = bench.now + Duration::from_secs(1);
@@ -206,7 +206,7 @@ fn rush(source_ports: u32, duration: Duration) -> Outcome {
 /// Whether this is what was asked for, or that there is nothing now; how long to wait with the next.
 fn judge(heard: &Heard, number: u32, after: Duration, outcome: &mut Outcome) -> Duration {
     let answer = Datagram::parse(&heard.bytes).expect("well formed");
-    let is_confirmable = number / 64 % 2 == 0;
+    let is_confirmable = (number / 64).is_multiple_of(2);
     assert_eq!(answer.message_type != MessageType::NonConfirmable, is_confirmable, "{heard:?}");
     assert_eq!(answer.token, number.to_be_bytes(), "{heard:?}");
     match answer.content.code {
@@ -237,7 +237,7 @@ fn client(number: u32) -> SocketAddr {
 /// GET /s/a?NUMBER; the token is the number.
 fn get(number: u32) -> Vec<u8> {
     let turn = number / 64;
-    let head = if turn % 2 == 0 { 0x44 } else { 0x54 };
+    let head = if turn.is_multiple_of(2) { 0x44 } else { 0x54 };
     let query = number.to_string();
     let [_, _, high, low] = turn.to_be_bytes();
     let [a, b, c, d] = number.to_be_bytes();
