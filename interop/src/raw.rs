@@ -248,7 +248,8 @@ fn loopback_socket(peer: SocketAddr) -> UdpSocket {
 }
 
 fn receive(socket: &UdpSocket, limit: Instant) -> Option<(Received, SocketAddr)> {
-    let mut buffer = [0; 2048];
+    // Longer than any datagram that the proxy takes or sends.
+    let mut buffer = [0; 4096];
     loop {
         let left = limit.saturating_duration_since(now());
         if left.is_zero() {

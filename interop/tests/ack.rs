@@ -79,16 +79,23 @@ fn separate_response_of_an_origin_is_acknowledged_once() {
 fn fast_origin_is_answered_in_the_ack() {
     let origin = RawOrigin::start(Family::V6, |request| vec![Reply::now(&request.piggybacked(CONTENT))]);
     let proxy = Proxy::forward(&[]);
+    let ask = |client: &RawClient, method, length| {
+        let uri = origin.uri(&format!("/{length}"));
+        let mut request = RawClient::forward_request(Kind::Confirmable, method, &uri);
+        request.token.truncate(length);
+        let settled = client.settle(&request, PATIENCE);
+        assert_eq!(settled.empty_acknowledgement, None);
+        assert_eq!(settled.answer, request.piggybacked(CONTENT));
+    };
     for method in METHODS {
         for length in 0..=8 {
-            let client = RawClient::new(proxy.address(Family::V6));
-            let mut request =
-                RawClient::forward_request(Kind::Confirmable, method, &origin.uri(&format!("/{length}")));
-            request.token.truncate(length);
-            let settled = client.settle(&request, PATIENCE);
-            assert_eq!(settled.empty_acknowledgement, None);
-            assert_eq!(settled.answer, request.piggybacked(CONTENT));
+            ask(&RawClient::new(proxy.address(Family::V6)), method, length);
         }
+    }
+    // Not one of many, one after another.
+    let client = RawClient::new(proxy.address(Family::V6));
+    for number in 0..500 {
+        ask(&client, GET, number % 9);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -25,6 +25,7 @@ const SLACK: Duration = Duration::from_millis(300);
 const AT_ONCE: Duration = SLACK;
 const SERVICE_UNAVAILABLE: Code = Code(0xa3);
 const BLOCK1: u16 = 27;
+const EPERM: i32 = 1;
 
 fn here(request: &Datagram) -> Vec<Reply> {
     vec![Reply::now(&request.piggybacked(CONTENT).payload("here"))]
@@ -385,28 +386,28 @@ fn an_interface_that_goes_and_comes_back() {
     if std::env::var_os(OWN_NAMESPACE).is_some() {
         return in_a_namespace();
     }
+    let setup = "ip link set lo up && ip link add gone0 type veth peer name gone1";
+    let Some(text) = again_in_a_namespace(setup, "an_interface_that_goes_and_comes_back") else { return };
+    let line = text.lines().find(|line| line.contains("the interface went"));
+    tell(&format!("{}\n", line.unwrap_or_else(|| panic!("{text}"))));
+}
+
+/// Runs one test of this file again, behind a setup; what it printed, where that is allowed.
+fn again_in_a_namespace(setup: &str, test: &str) -> Option<String> {
     let program = std::env::current_exe().expect("it runs");
-    let script = format!(
-        "ip link set lo up && ip link add gone0 type veth peer name gone1 && {OWN_NAMESPACE}=1 exec \"$0\" --exact \
-         an_interface_that_goes_and_comes_back --nocapture"
-    );
+    let script = format!("{setup} && {OWN_NAMESPACE}=1 exec \"$0\" --exact {test} --nocapture");
     let output = Command::new("unshare").args(["-rn", "sh", "-c", &script]).arg(&program).output();
     let output = output.map(|output| {
         let text = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8_lossy(&text).into_owned())
     });
     match output {
-        Ok((true, text)) if text.contains("the interface went") => tell(
-            &text
-                .lines()
-                .filter(|line| line.contains("the interface"))
-                .map(|line| format!("{line}\n"))
-                .collect::<String>(),
-        ),
+        Ok((true, text)) => return Some(text),
         Ok((_, text)) if required() || text.contains("panicked") => panic!("{text}"),
         Err(error) if required() => panic!("unshare: {error}"),
         Ok(_) | Err(_) => tell("no right to make a network namespace; this test checked nothing\n"),
     }
+    None
 }
 
 fn in_a_namespace() {
@@ -448,33 +449,47 @@ fn a_way_that_is_forbidden_or_not_there_is_a_bad_gateway_at_once() {
     if std::env::var_os(OWN_NAMESPACE).is_some() {
         return forbidden_ways();
     }
-    let program = std::env::current_exe().expect("it runs");
-    let script = format!(
+    // What a policy blocks is refused as by a filter of packets: EPERM.
+    let setup = format!(
         "ip link set lo up && ip route add blackhole 10.77.2.1 && ip route add unreachable 10.77.2.2 && \
-         ip route add prohibit 10.77.2.3 && {OWN_NAMESPACE}=1 exec \"$0\" --exact \
-         a_way_that_is_forbidden_or_not_there_is_a_bad_gateway_at_once --nocapture"
+         ip route add prohibit 10.77.2.3 && ip link add gone0 type veth peer name gone1 && \
+         ip addr add 10.77.4.1/24 dev gone0 && ip addr add fd77:4::1/64 dev gone0 nodad && \
+         ip link set gone0 up && ip link set gone1 up && \
+         ip xfrm policy add dst {FILTERED}/32 dir out action block && \
+         ip xfrm policy add dst {FILTERED_IPV6}/128 dir out action block"
     );
-    let output = Command::new("unshare").args(["-rn", "sh", "-c", &script]).arg(&program).output();
-    match output {
-        Ok(output) if output.status.success() => {}
-        Ok(output) if required() || String::from_utf8_lossy(&output.stderr).contains("panicked") => {
-            panic!("{}", String::from_utf8_lossy(&[output.stdout, output.stderr].concat()))
-        }
-        Err(error) if required() => panic!("unshare: {error}"),
-        Ok(_) | Err(_) => tell("no right to make a network namespace; this test checked nothing\n"),
-    }
+    again_in_a_namespace(&setup, "a_way_that_is_forbidden_or_not_there_is_a_bad_gateway_at_once");
 }
 
+const FILTERED: &str = "10.77.4.9";
+const FILTERED_IPV6: &str = "fd77:4::9";
+
 fn forbidden_ways() {
+    const PROMPT: Duration = Duration::from_millis(250);
+    let filtered = [FILTERED, FILTERED_IPV6].map(|host| host.parse::<IpAddr>().expect("an address"));
+    for host in filtered {
+        let any: IpAddr =
+            if host.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let socket = UdpSocket::bind((any, 0)).expect("there are ports");
+        let refused = socket.send_to(b"x", (host, 5683)).map_err(|error| error.raw_os_error());
+        assert_eq!(refused, Err(Some(EPERM)), "the policy is in force");
+    }
     let proxy = Proxy::forward(&["upstream.max_wait=2s"]);
-    let client = RawClient::new(proxy.address(Family::V4));
-    for host in ["10.77.2.1", "10.77.2.2", "10.77.2.3", "10.77.3.1", "[fd77::1]"] {
+    let check = |proxy: &Proxy, host: &str, request: &Datagram| {
+        let client = RawClient::new(proxy.address(Family::V4));
+        let settled = client.settle(request, PATIENCE);
+        assert_eq!(settled.answer.code, BAD_GATEWAY, "{host}: {settled:?}");
+        assert!(settled.after < PROMPT, "{host}: after {:?}", settled.after);
+        assert!(settled.answer.payload.starts_with(b"not-executed"), "{host}: {settled:?}");
+        assert_eq!(client.receive(now() + Duration::from_millis(30)).map(|more| more.bytes), None);
+    };
+    let [filtered, filtered_ipv6] = [FILTERED.to_owned(), format!("[{FILTERED_IPV6}]")];
+    let hosts = ["10.77.2.1", "10.77.2.2", "10.77.2.3", "10.77.3.1", "[fd77::1]", &filtered, &filtered_ipv6];
+    for host in hosts {
+        let reverse = Launch::reverse(host).set(&["upstream.max_wait=2s"]).start();
         for kind in [Kind::Confirmable, Kind::NonConfirmable] {
-            let request = RawClient::forward_request(kind, GET, &format!("coap://{host}/x"));
-            let settled = client.settle(&request, PATIENCE);
-            assert_eq!(settled.answer.code, BAD_GATEWAY, "{host}: {settled:?}");
-            assert!(settled.after < AT_ONCE, "{host}: after {:?}", settled.after);
-            assert!(settled.answer.payload.starts_with(b"not-executed"), "{host}: {settled:?}");
+            check(&proxy, host, &RawClient::forward_request(kind, GET, &format!("coap://{host}/x")));
+            check(&reverse, host, &RawClient::reverse_request(kind, GET, "x"));
         }
     }
 }

@@ -197,6 +197,31 @@ pub(crate) fn by_causality(copies: &[Instant], shortest: Option<Duration>, now: 
     (now.since(*second) < possible).then(|| now.since(*first))
 }
 
+/// Round trips of one origin that [`by_causality`] told, and nothing else since.
+///
+/// A path that has become slow is told so once: from then on it is waited for. Told again and again it is one
+/// that has become faster than all that is known of it, and loses first copies; each would be taken for a
+/// round trip that is longer than the last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Inferred {
+    /// When the first was told, and how many exact samples there were with the last.
+    run: Option<(Instant, u64)>,
+}
+
+impl Inferred {
+    /// Whether one more may be believed, of a message that first left at `sent`.
+    pub(crate) fn may_be_believed(&self, sent: Instant, exact_samples: u64) -> bool {
+        self.run.is_none_or(|(began, samples)| samples != exact_samples || sent < began)
+    }
+
+    /// One was believed, and was a sample more.
+    pub(crate) fn believed(&mut self, exact_samples: u64, now: Instant) {
+        let began =
+            self.run.filter(|&(_, samples)| samples + 1 == exact_samples).map_or(now, |(began, _)| began);
+        self.run = Some((began, exact_samples));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use coapway_endpoint::Local;
@@ -217,6 +242,19 @@ mod tests {
 
     fn apart() -> Apart {
         Apart::new(RandomState::with_seeds(1, 2, 3, 4))
+    }
+
+    #[test]
+    fn what_is_told_by_causality_is_believed_once_until_there_is_an_exact_sample() {
+        let mut inferred = Inferred::default();
+        assert!(inferred.may_be_believed(at(0), 5));
+        inferred.believed(6, at(1_000));
+        assert!(inferred.may_be_believed(at(900), 6), "it left when nothing was told");
+        inferred.believed(7, at(1_100));
+        assert!(!inferred.may_be_believed(at(1_000), 7), "it was waited for as long as was told");
+        assert!(inferred.may_be_believed(at(2_000), 8), "another sample came");
+        inferred.believed(9, at(3_000));
+        assert!(inferred.may_be_believed(at(2_900), 9) && !inferred.may_be_believed(at(3_000), 9));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use coapway_relay::UpstreamId;
 use coapway_time::Instant;
 
 use crate::address::Site;
+use crate::apart::Inferred;
 use crate::backlog::Backlog;
 use crate::budget::Budget;
 use crate::input::SocketRole;
@@ -39,6 +40,7 @@ pub(crate) struct Origin {
     pub(crate) shift: Shift,
     pub(crate) silence: Silence,
     pub(crate) pings: Pings,
+    pub(crate) inferred: Inferred,
     /// Whether the learned timeout is over its cap, and that was told.
     pub(crate) is_over_cap: bool,
     pub(crate) queue: FairQueue<Queued>,
@@ -79,6 +81,7 @@ impl Origin {
             shift: Shift::default(),
             silence: Silence::default(),
             pings: Pings::default(),
+            inferred: Inferred::default(),
             is_over_cap: false,
             queue: FairQueue::new(hasher.clone()),
             backlog: Backlog::default(),

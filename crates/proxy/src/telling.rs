@@ -43,10 +43,13 @@ impl Upstreams {
         let Some(origin) = self.origins.get_mut(index) else { return };
         let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
         let retransmit = parameters.retransmit;
+        let samples = origin.round_trip.exact_samples();
         if retransmit.dup_ack_match
+            && copies.first().is_some_and(|&first| origin.inferred.may_be_believed(first, samples))
             && let Some(round_trip) = by_causality(&copies, origin.round_trip.minimum(), now)
         {
             origin.round_trip.sample(round_trip, now);
+            origin.inferred.believed(origin.round_trip.exact_samples(), now);
             return;
         }
         if let [first, others @ ..] = &copies[..] {

@@ -1,0 +1,8 @@
+//! Many requests for a long time, in virtual time: what is asked often, and what is asked after pauses.
+
+mod bench;
+mod estimates;
+mod identities;
+mod pauses;
+mod plateau;
+mod rates;
