@@ -99,6 +99,22 @@ impl<'d> Datagram<'d> {
     }
 }
 
+/// The longest beginning of a message that was cut off which is a message itself: header, token, and the options
+/// that are whole.
+///
+/// Shape:  all of `bytes` where nothing tells that it was cut, or where it is no message even so.
+pub fn whole_part(bytes: &[u8]) -> &[u8] {
+    let token = bytes.split_first_chunk::<4>().and_then(|(header, rest)| split_token(header[0] & 15, rest));
+    let Some((_, options)) = token else { return bytes };
+    match Options::parse(options) {
+        Err(OptionsError::Truncated | OptionsError::EmptyPayload) => {
+            let whole = bytes.len() - options.len() + Options::whole(options);
+            bytes.get(..whole).unwrap_or(bytes)
+        }
+        Ok(_) | Err(OptionsError::Reserved | OptionsError::NumberTooLarge) => bytes,
+    }
+}
+
 fn split_token(length: u8, rest: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = match (length, rest) {
         (0..=12, _) => (usize::from(length), rest),

@@ -58,6 +58,17 @@ impl<'d> Options<'d> {
         }
     }
 
+    /// How many bytes the options take that are whole, in what follows a token and was cut off.
+    pub(crate) fn whole(bytes: &[u8]) -> usize {
+        let mut rest = bytes;
+        while rest.first().is_some_and(|&head| head != 0xFF)
+            && let Ok((_, _, after)) = split_option(rest)
+        {
+            rest = after;
+        }
+        bytes.len() - rest.len()
+    }
+
     pub(crate) const fn from_checked(encoded: &'d [u8]) -> Self {
         Self { encoded }
     }

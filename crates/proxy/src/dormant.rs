@@ -158,8 +158,9 @@ impl Upstreams {
         if origin.silence.is_of_another(client) {
             return None;
         }
-        let is_probe =
-            origin.turn(now) == Turn::Any && !origin.is_starved && !origin.silence.is_for_others(client, now);
+        let is_probe = origin.turn(now) == Turn::Any
+            && origin.starved.is_none()
+            && !origin.silence.is_for_others(client, now);
         if !is_probe {
             origin.silence.spared(client);
         }

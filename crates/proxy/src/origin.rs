@@ -56,8 +56,8 @@ pub(crate) struct Origin {
     pub(crate) was_asked: bool,
     /// Whose request was the first for it.
     pub(crate) brought_by: Option<Site>,
-    /// Whether all Message IDs are taken, until a timer says to try again.
-    pub(crate) is_starved: bool,
+    /// When the first of all Message IDs is free again, where none was; until a timer says to try again.
+    pub(crate) starved: Option<Instant>,
     /// When the queue is looked at again although nothing came.
     pub(crate) retry_at: Option<Instant>,
 }
@@ -91,7 +91,7 @@ impl Origin {
             idle_from: now + ORIGIN_LIFETIME,
             was_asked: false,
             brought_by: None,
-            is_starved: false,
+            starved: None,
             retry_at: None,
         }
     }
@@ -142,7 +142,7 @@ impl Origin {
         // A cap that holds again may be told of again.
         self.is_over_cap &= self.round_trip.cap_is_exceeded();
         // There may be further ports.
-        self.is_starved = false;
+        self.starved = None;
     }
 
     /// Whether something came from it as lately as round trips take, as far as these are known.

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use coapway_endpoint::{Counters, Endpoint, Event as EndpointEvent, Local, Peer, Seed, SocketId, Transmit};
+use coapway_message::datagram::whole_part;
 use coapway_message::{ExchangeId, Failure};
 use coapway_relay::{ClientLimits, FetchId, Hints, LimitCounters, Phase, Relay, Upstream};
 use coapway_time::Instant;
@@ -107,14 +108,17 @@ impl Proxy {
     /// Something happened outside.
     pub fn handle_input(&mut self, input: Input<'_>, now: Instant) {
         match input {
-            Input::Datagram { local, remote, bytes, truncated } => match SocketRole::of(local.socket) {
-                SocketRole::Listener(_) => {
-                    self.handle_downstream(Peer { local, remote }, bytes, truncated, now);
+            Input::Datagram { local, remote, bytes, truncated } => {
+                let bytes = if truncated { whole_part(bytes) } else { bytes };
+                match SocketRole::of(local.socket) {
+                    SocketRole::Listener(_) => {
+                        self.handle_downstream(Peer { local, remote }, bytes, truncated, now);
+                    }
+                    SocketRole::Upstream { .. } => {
+                        self.handle_upstream(upstream(local, remote), bytes, truncated, now);
+                    }
                 }
-                SocketRole::Upstream { .. } => {
-                    self.handle_upstream(upstream(local, remote), bytes, truncated, now);
-                }
-            },
+            }
             Input::Undeliverable { local, remote, quoted, failure } => match SocketRole::of(local.socket) {
                 SocketRole::Listener(_) => {
                     self.downstream.handle_unreachable(&Peer { local, remote }, quoted, failure, now);

@@ -59,7 +59,7 @@ impl Upstreams {
         let answered_after = origin.responses.fastest().map(|fastest| fastest * (rounds + 1));
         let started = |standing| Ok(Started { origin: OriginId(index), standing, answered_after });
         let mut has_its_turn = false;
-        if origin.window.outstanding() < window && !origin.is_starved {
+        if origin.window.outstanding() < window && origin.starved.is_none() {
             let last = origin.round_trip.last();
             let has_room = self.transfers < MOST_OF_ALL;
             match origin.permits.hindrance(order, parameters, window, last, has_room, now) {
@@ -75,6 +75,9 @@ impl Upstreams {
             }
         }
         let Some(origin) = self.origins.get_mut(index) else { return Err(Failure::Overloaded) };
+        if origin.starved.is_some_and(|free| free >= order.deadline) {
+            return Err(Failure::Overloaded);
+        }
         if origin.queue.len() >= most {
             let shed = origin.queue.shed_for(order.client).ok_or(Failure::Overloaded)?;
             let failure = Failure::Overloaded;
@@ -109,7 +112,7 @@ impl Upstreams {
         if origin.retry_at.is_some_and(|at| at <= now) {
             origin.retry_at = None;
         }
-        origin.is_starved = false;
+        origin.starved = None;
         origin.permits.transfers.expire(now);
         self.count_transfers(index);
         self.may_move.push(index);
@@ -129,7 +132,7 @@ impl Upstreams {
     pub(crate) fn pump(&mut self, index: u32, now: Instant) {
         loop {
             let Some(origin) = self.origins.get_mut(index) else { return };
-            if origin.queue.is_empty() || !origin.window.is_open() || origin.is_starved {
+            if origin.queue.is_empty() || !origin.window.is_open() || origin.starved.is_some() {
                 return;
             }
             let probe = match origin.turn(now) {
@@ -177,6 +180,7 @@ impl Upstreams {
                     if let Some(origin) = self.origins.get_mut(index) {
                         origin.queue.put_back(client, queued);
                     }
+                    self.give_up_starved(index);
                     return;
                 }
                 // Its own deadline answers it, at the time that was promised.
@@ -260,9 +264,23 @@ impl Upstreams {
 
     fn starve(&mut self, index: u32, now: Instant) -> Attempt {
         if let Some(origin) = self.origins.get_mut(index) {
-            origin.is_starved = true;
+            let upstream = origin.upstream.0 as usize;
+            let parameters = self.parameters.get(upstream).unwrap_or(&self.parameters[0]);
+            let ports = 0..parameters.source_ports.max(1);
+            origin.starved =
+                ports.map(|port| self.endpoint.message_id_is_free_at(&origin.peer(port), now)).min();
         }
         self.retry_at(index, now + MESSAGE_ID_PAUSE);
         Attempt::NoMessageId
+    }
+
+    /// Those for which no Message ID will be free in time fail at once.
+    fn give_up_starved(&mut self, index: u32) {
+        let Some(origin) = self.origins.get_mut(index) else { return };
+        let Some(free) = origin.starved else { return };
+        while let Some((_, queued)) = origin.queue.pop(|queued| free >= queued.order.deadline) {
+            let (fetch, failure) = (queued.fetch, Failure::Overloaded);
+            self.progress.push_back(Progress::Failed { fetch, failure, trace: None });
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! A datagram that was cut on its way in is answered, never passed on as if it were whole.
 
 use coapway_endpoint::{Local, Seed};
-use coapway_message::{Code, Content, Datagram, MessageType, Options, OptionsWriter, datagram};
+use coapway_message::{Code, Content, Datagram, MessageType, OptionsWriter, datagram};
 use coapway_proxy::{Input, Limits, Listening, Output, Parameters, Proxy, SocketRole, UpstreamParameters};
 use coapway_relay::Forward;
 use coapway_time::Instant;
@@ -45,31 +45,35 @@ fn request() -> Vec<u8> {
 
 #[test]
 fn a_request_that_was_cut_is_too_large_and_goes_nowhere() {
-    let mut proxy = proxy();
-    give(&mut proxy, SocketRole::Listener(0), CLIENT, &request(), true);
-    let (to, answer) = sent(&mut proxy).expect("never silence");
-    let answer = Datagram::parse(&answer).expect("valid");
-    assert_eq!((to, answer.content.code), (CLIENT, Code::REQUEST_ENTITY_TOO_LARGE));
-    assert_eq!(sent(&mut proxy), None);
+    // Its header and token are five bytes.
+    for length in 5..=request().len() {
+        let mut proxy = proxy();
+        give(&mut proxy, SocketRole::Listener(0), CLIENT, &request()[..length], true);
+        let (to, answer) = sent(&mut proxy).expect("never silence");
+        let answer = Datagram::parse(&answer).expect("valid");
+        assert_eq!((to, answer.content.code), (CLIENT, Code::REQUEST_ENTITY_TOO_LARGE), "{length}");
+        assert_eq!(answer.token, b"\xA1");
+        assert_eq!(sent(&mut proxy), None);
+    }
 }
 
 #[test]
 fn a_response_that_was_cut_is_a_bad_gateway() {
-    let mut proxy = proxy();
-    give(&mut proxy, SocketRole::Listener(0), CLIENT, &request(), false);
-    let (origin, forwarded) = sent(&mut proxy).expect("it is forwarded");
-    let forwarded = Datagram::parse(&forwarded).expect("valid");
-    let content = Content { code: Code::CONTENT, options: Options::NONE, payload: b"cut" };
-    let mut bytes = Vec::new();
-    datagram::encode(
-        &mut bytes,
-        MessageType::Acknowledgement,
-        forwarded.message_id,
-        forwarded.token,
-        &content,
-    );
-    give(&mut proxy, SocketRole::Upstream { ipv6: false, number: 0 }, origin, &bytes, true);
-    let (to, answer) = sent(&mut proxy).expect("never silence");
-    let answer = Datagram::parse(&answer).expect("valid");
-    assert_eq!((to, answer.content.code), (CLIENT, Code::BAD_GATEWAY));
+    for cut in 0..12 {
+        let mut proxy = proxy();
+        give(&mut proxy, SocketRole::Listener(0), CLIENT, &request(), false);
+        let (origin, forwarded) = sent(&mut proxy).expect("it is forwarded");
+        let forwarded = Datagram::parse(&forwarded).expect("valid");
+        let (mut options, mut bytes) = (Vec::new(), Vec::new());
+        let mut writer = OptionsWriter::new(&mut options);
+        writer.push(coapway_message::OptionNumber::ETAG, b"seven is");
+        let content = Content { code: Code::CONTENT, options: writer.finish(), payload: b"cut" };
+        let (kind, id) = (MessageType::Acknowledgement, forwarded.message_id);
+        datagram::encode(&mut bytes, kind, id, forwarded.token, &content);
+        bytes.truncate(bytes.len() - cut);
+        give(&mut proxy, SocketRole::Upstream { ipv6: false, number: 0 }, origin, &bytes, true);
+        let (to, answer) = sent(&mut proxy).expect("never silence");
+        let answer = Datagram::parse(&answer).expect("valid");
+        assert_eq!((to, answer.content.code), (CLIENT, Code::BAD_GATEWAY), "{cut}");
+    }
 }

@@ -106,6 +106,12 @@ impl MessageIds {
         }
     }
 
+    /// When [`MessageIds::take`] finds one, as far as that is known: `now`, or when the next block is free.
+    pub(super) fn next_free(&self, peers: &Peers, peer: PeerNumber, now: Instant) -> Instant {
+        let space = peers.space(peer).and_then(|index| self.spaces.get(index));
+        space.map_or(now, |space| space.free_at(now))
+    }
+
     /// How many peers are remembered.
     pub(super) fn len(&self) -> usize {
         self.spaces.len()
@@ -153,12 +159,18 @@ impl Space {
         Some(message_id)
     }
 
-    /// Inside a block that is being used, every ID is as free as the block was at its first.
     fn next_is_free(&self, now: Instant) -> bool {
+        self.free_at(now) <= now
+    }
+
+    /// When the next ID is free. Inside a block that is being used, every one is as free as the block was at its
+    /// first.
+    fn free_at(&self, now: Instant) -> Instant {
         let block = usize::from(self.offset >> BLOCK_SHIFT);
         let starts_block = self.offset & ((1 << BLOCK_SHIFT) - 1) == 0;
         debug_assert!(block < BLOCKS);
-        !starts_block || self.free_from.get(block).is_none_or(|&free_from| free_from <= now)
+        let free_from = self.free_from.get(block).filter(|_| starts_block);
+        free_from.map_or(now, |&free_from| free_from.max(now))
     }
 }
 

@@ -116,6 +116,11 @@ impl Endpoint {
             })
     }
 
+    /// When there is a Message ID for a request to `peer`: `now`, or when one may be used again (RFC 7252 §4.4).
+    pub fn message_id_is_free_at(&self, peer: &Peer, now: Instant) -> Instant {
+        self.peers.number(peer).map_or(now, |peer| self.message_ids.next_free(&self.peers, peer, now))
+    }
+
     /// The request under way to the sender that this token belongs to.
     pub(super) fn live_request(&self, sender: &Sender<'_>, token: &[u8]) -> Option<ExchangeId> {
         let peer = sender.number?;

@@ -16,9 +16,6 @@ use crate::bench::{Bench, Heard, answer, one_origin, parameters, value};
 /// EXCHANGE_LIFETIME (RFC 7252 §4.8.2).
 const EXCHANGE_LIFETIME: Duration = Duration::from_secs(247);
 
-/// A timer may be this late.
-const TICKS: Duration = Duration::from_micros(2200);
-
 /// What an origin saw of one request.
 #[derive(Clone, Debug)]
 struct Seen {
@@ -123,8 +120,8 @@ fn sixty_four_clients_use_up_one_port_and_nobody_gets_anothers_answer() {
     assert!((65_000..=65_536).contains(&outcome.answered_early), "{outcome:?}");
     assert!(outcome.refused >= 64 && outcome.answered > outcome.answered_early + 10_000, "{outcome:?}");
     assert!(outcome.shortest.is_some_and(|shortest| shortest >= EXCHANGE_LIFETIME), "{outcome:?}");
-    // They wait for one as for a place, up to `max_wait`.
-    assert!(outcome.longest_refusal <= Duration::from_secs(30) + TICKS, "{outcome:?}");
+    // They wait where one will be free in time, and are told at once where none will.
+    assert!(outcome.longest_refusal <= Duration::from_millis(100), "{outcome:?}");
 }
 
 /// More ports than one are the cure.
@@ -140,7 +137,7 @@ struct Outcome {
     /// Answered 2.05 with what was asked for; of these, before the first Message ID could come again.
     answered: u32,
     answered_early: u32,
-    /// Answered 5.03 with a Max-Age, or 5.04 and that nothing was sent; how long that took at the most.
+    /// Answered 5.03 with a Max-Age and that nothing was sent; how long that took at the most.
     refused: u32,
     longest_refusal: Duration,
     /// The shortest time between two uses of a Message ID from one port.
@@ -216,11 +213,11 @@ fn judge(heard: &Heard, number: u32, after: Duration, outcome: &mut Outcome) -> 
             outcome.answered_early += u32::from(heard.at < Instant::ZERO + Duration::from_secs(240));
             Duration::from_millis(5)
         }
-        code @ (Code::SERVICE_UNAVAILABLE | Code::GATEWAY_TIMEOUT) => {
+        Code::SERVICE_UNAVAILABLE => {
             assert!(answer.content.payload.starts_with(b"not-sent"), "{heard:?}");
             let max_age = value(&answer, OptionNumber::MAX_AGE);
             let seconds = max_age.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
-            assert!(seconds > 0 || code == Code::GATEWAY_TIMEOUT, "{heard:?} says when to come back");
+            assert!(seconds > 0, "{heard:?} says when to come back");
             outcome.refused += 1;
             outcome.longest_refusal = outcome.longest_refusal.max(after);
             Duration::from_secs(seconds.max(1))
