@@ -272,6 +272,20 @@ const MISTAKES: &[Mistake] = &[
         &["coapway.toml:4:7: listen = coap://127.0.0.1:5683", "already listened on by coap://[::]:5683"],
     ),
     in_file(
+        "listener on another host's address",
+        "[forward]\nenabled = false\n[[listen]]\nuri = \"coap://127.0.0.1:5683\"\n[[listen]]\nuri = \"coap://192.0.2.1\"\n",
+        &[
+            "coapway.toml:6:7: listen = coap://192.0.2.1:5683",
+            "not an address of this host; allowed: 0.0.0.0, 127.0.0.1",
+            "coap://0.0.0.0:5683 listens on all",
+        ],
+    ),
+    in_file(
+        "listener on a broadcast address",
+        "[[listen]]\nuri = \"coap://255.255.255.255\"\n",
+        &["coapway.toml:2:7: listen", "a broadcast address; allowed: coap://ADDRESS:PORT"],
+    ),
+    in_file(
         "records into nowhere",
         "[record]\nfile = \"/no/such/place/records\"\n",
         &["coapway.toml:2:8: record.file = /no/such/place/records", "no directory /no/such/place"],
@@ -280,6 +294,11 @@ const MISTAKES: &[Mistake] = &[
         "no hosts file",
         "resolver = \"hosts:/no/such/hosts\"\n",
         &["coapway.toml:1:12: resolver = hosts:/no/such/hosts", "cannot be read"],
+    ),
+    in_file(
+        "hosts file that is none",
+        "resolver = \"hosts:/dev/zero\"\n",
+        &["coapway.toml:1:12: resolver = hosts:/dev/zero", "not a file"],
     ),
     in_file(
         "name server without port",
@@ -326,6 +345,19 @@ const MISTAKES: &[Mistake] = &[
         "bad --listen",
         &["--listen", "coap://localhost"],
         &["command line: --listen coap://localhost", "a name, not an address; allowed: coap://ADDRESS:PORT"],
+    ),
+    in_environment(
+        "listener on another host's address, by variable",
+        &[("COAPWAY__LISTEN", "coap://[2001:db8::1]"), ("COAPWAY__FORWARD__ENABLED", "false")],
+        &[
+            "environment: COAPWAY__LISTEN=coap://[2001:db8::1]:5683",
+            "not an address of this host; allowed: [::]",
+        ],
+    ),
+    in_arguments(
+        "listener on another host's address, by option",
+        &["--listen", "coap://192.0.2.1:7", "--set", "forward.enabled=false"],
+        &["command line: --listen coap://192.0.2.1:7", "not an address of this host; allowed: 0.0.0.0"],
     ),
     in_arguments(
         "listener on a group",
@@ -408,6 +440,33 @@ fn a_file_that_is_none_is_told_with_the_option_that_names_it() {
             assert!(told.contains("allowed: a file of at most 1MiB"), "{told}");
         }
     }
+}
+
+#[test]
+fn a_port_in_use_stops_serve_and_is_a_note_of_check() {
+    let directory = tempfile::tempdir().unwrap();
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let file = format!("[log]\nfile = \"log\"\n[[listen]]\nuri = \"coap://{address}\"\n");
+    std::fs::write(directory.path().join("coapway.toml"), file).unwrap();
+    let run = |verb| command(verb, directory.path()).args(["--config", "coapway.toml"]).output().unwrap();
+
+    let Output { status, stdout, stderr } = run("serve");
+    let told = String::from_utf8(stderr).unwrap();
+    assert_eq!((status.code(), &stdout[..]), (Some(2), &b""[..]), "{told}");
+    for part in [
+        &format!("coapway.toml:4:7: listen = coap://{address}\n    the port is in use by another program\n"),
+        "hint: ss -ulpn",
+    ] {
+        assert!(told.contains(part), "no {part:?} in\n{told}");
+    }
+    assert!(!directory.path().join("log").exists(), "nothing was begun");
+
+    let Output { status, stdout, stderr } = run("check");
+    let told = String::from_utf8(stdout).unwrap();
+    assert!(status.success() && stderr.is_empty(), "{told}");
+    let note = format!("note: coap://{address} (coapway.toml:4) is in use: ");
+    assert!(told.contains(&note) && told.contains("configuration ok"), "{told}");
 }
 
 #[test]
