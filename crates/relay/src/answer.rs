@@ -156,6 +156,8 @@ impl Answer {
             Failure::Reset => (Code::BAD_GATEWAY, 0, "rejected with a reset"),
             Failure::Unreachable => (Code::BAD_GATEWAY, 0, "origin unreachable"),
             Failure::NotFound => (Code::BAD_GATEWAY, 0, "name not found"),
+            Failure::LookUpFailed => (Code::BAD_GATEWAY, 0, "name look-up failed"),
+            Failure::LookUpTimedOut => (Code::GATEWAY_TIMEOUT, 0, "name look-up timed out"),
             Failure::Unusable => (Code::BAD_GATEWAY, 0, "unusable answer"),
             Failure::Overloaded => (Code::SERVICE_UNAVAILABLE, RETRY_AFTER, "overloaded"),
             Failure::TooLarge => (Code::REQUEST_ENTITY_TOO_LARGE, 0, "request too large"),

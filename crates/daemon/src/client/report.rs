@@ -115,7 +115,12 @@ pub(super) fn explain(ended: &Ended, role: Role, what: What<'_>, timeout: Durati
             (format!("{peer} answered with a message that cannot be read"), String::new())
         }
         Why::Failure(
-            failure @ (Failure::Unreachable | Failure::NotFound | Failure::Overloaded | Failure::TooLarge),
+            failure @ (Failure::Unreachable
+            | Failure::NotFound
+            | Failure::LookUpFailed
+            | Failure::LookUpTimedOut
+            | Failure::Overloaded
+            | Failure::TooLarge),
         ) => (format!("no answer from {peer}: {}", failure.name()), String::new()),
     };
     let may_have_acted = match what {

@@ -12,6 +12,8 @@ fn a_failure_has_its_code_and_begins_with_the_evidence() {
         (Failure::Reset, Code::BAD_GATEWAY),
         (Failure::Unreachable, Code::BAD_GATEWAY),
         (Failure::NotFound, Code::BAD_GATEWAY),
+        (Failure::LookUpFailed, Code::BAD_GATEWAY),
+        (Failure::LookUpTimedOut, Code::GATEWAY_TIMEOUT),
         (Failure::Unusable, Code::BAD_GATEWAY),
         (Failure::Overloaded, Code::SERVICE_UNAVAILABLE),
         (Failure::TooLarge, Code::REQUEST_ENTITY_TOO_LARGE),
