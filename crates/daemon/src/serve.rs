@@ -68,6 +68,8 @@ pub(crate) fn check(settings: &Settings, dump: bool) -> ExitCode {
     let mut output = io::stdout().lock();
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever read it has seen enough; what was found stays what it is.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => complain(1, &format!("cannot write to standard output: {error}")),
     }
 }

@@ -77,11 +77,15 @@ pub(super) fn show_response(content: &Content<'_>, console: &mut Console<'_>) ->
 }
 
 fn write(bytes: &[u8], console: &mut Console<'_>) -> Result<(), Trouble> {
-    console
-        .output
-        .write_all(bytes)
-        .and_then(|()| console.output.flush())
-        .map_err(|error| Trouble::failed(format!("cannot write to standard output: {error}"), ""))
+    match console.output.write_all(bytes).and_then(|()| console.output.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            console.reader_left = true;
+            Ok(())
+        }
+        written => {
+            written.map_err(|error| Trouble::failed(format!("cannot write to standard output: {error}"), ""))
+        }
+    }
 }
 
 /// Says why there is no answer.
