@@ -164,6 +164,25 @@ const MISTAKES: &[Mistake] = &[
         "[upstream]\nqueue = 1\nqueue = 2\n",
         &["coapway.toml:3:1: queue = 2", "duplicate key"],
     ),
+    in_file(
+        "no quotes",
+        "[upstream]\nmax_wait = 30s\n",
+        &[
+            "coapway.toml:2:12: max_wait = 30s",
+            "not TOML: string values must be quoted\n",
+            "write max_wait = \"30s\"",
+        ],
+    ),
+    in_file(
+        "brackets too many",
+        "[[[listen]]]\nuri = \"coap://[::1]\"\n",
+        &["1 error", "coapway.toml:1:3: [[[listen]]]", "a table is [name], and one of several [[name]]"],
+    ),
+    in_file(
+        "no program for alerts",
+        "on_alert = []\n",
+        &["coapway.toml:1:12: on_alert = []", "no program; allowed: an array", "\"off\""],
+    ),
     in_file("not TOML", "[upstream]\nqueue 5\n", &["coapway.toml:2:", "queue 5", "not TOML"]),
     Mistake {
         kind: "not UTF-8",
