@@ -154,11 +154,15 @@ fn read(path: &Path, now: SystemTime) -> io::Result<(Vec<Kept>, usize)> {
     let mut lines = text.lines();
     let first: serde_json::Value =
         lines.next().and_then(|line| serde_json::from_str(line).ok()).unwrap_or_default();
-    match &first["learned"] {
-        version if version.as_u64() == Some(VERSION) => {}
-        _ if text.trim().is_empty() => return Err(io::Error::other("it is empty")),
-        serde_json::Value::Null => return Err(io::Error::other("it is something else")),
-        version => return Err(io::Error::other(format!("it is of another version: {version}"))),
+    let version = &first["learned"];
+    if version.as_u64() != Some(VERSION) {
+        return Err(io::Error::other(if text.trim().is_empty() {
+            "it is empty".to_owned()
+        } else if version.is_null() {
+            "it is something else".to_owned()
+        } else {
+            format!("it is of another version: {version}")
+        }));
     }
     let written = SystemTime::UNIX_EPOCH + Duration::from_millis(first["at"].as_u64().unwrap_or(0));
     // A clock that was set back says nothing about how long ago that was.

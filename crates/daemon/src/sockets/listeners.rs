@@ -47,8 +47,8 @@ impl Sockets {
     pub(crate) fn bind_further(&self, addresses: &[SocketAddr]) -> Result<Bound, Vec<Unbound>> {
         let known: Vec<_> = self.listeners().collect();
         let further: Vec<_> = addresses.iter().copied().filter(|address| !known.contains(address)).collect();
-        let new = further.iter().filter(|address| !self.numbers.contains_key(address));
-        match new.skip(MOST.saturating_sub(self.numbers.len())).next() {
+        let mut new = further.iter().filter(|address| !self.numbers.contains_key(address));
+        match new.nth(MOST.saturating_sub(self.numbers.len())) {
             None => Bound::to(&further),
             Some(&address) => Err(vec![(address, io::Error::other("too many addresses since the start"))]),
         }
