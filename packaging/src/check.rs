@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
 use crate::files::{Files, difference};
-use crate::run::output;
+use crate::run::{output, tell};
 
 /// How long a Debian system may take to be fetched and unpacked, and a forward to be made, in seconds.
 const DEBOOTSTRAP: &str = "1200";
@@ -54,7 +54,7 @@ pub(crate) fn check(root: &Path, package: &Path, source: &Source) -> Result<()> 
     } else {
         match System::debian(source) {
             Err(error) if source.or_empty => {
-                eprintln!("==> {error:#}");
+                tell(format_args!("==> {error:#}"));
                 System::empty()?
             }
             system => system?,
@@ -63,11 +63,14 @@ pub(crate) fn check(root: &Path, package: &Path, source: &Source) -> Result<()> 
 
     let before = system.files()?;
     system.install(package)?;
-    eprintln!("==> installed; {} files and folders", difference(&before, &system.files()?).added.len());
+    tell(format_args!(
+        "==> installed; {} files and folders",
+        difference(&before, &system.files()?).added.len()
+    ));
 
     let told = system.forward(root)?;
     ensure!(told.contains("2.05 Content"), "no forward:\n{told}");
-    eprintln!("==> started without a service manager, and forwarded a request");
+    tell(format_args!("==> started without a service manager, and forwarded a request"));
 
     let configuration = system.folder.path().join("etc/coapway/coapway.toml");
     fs::write(&configuration, OWN_CONFIGURATION)?;
@@ -75,7 +78,7 @@ pub(crate) fn check(root: &Path, package: &Path, source: &Source) -> Result<()> 
     let left = difference(&before, &system.files()?);
     let unexpected = left.without(&OF_DPKG).without_files(&CONFIGURATION);
     ensure!(unexpected.is_empty(), "the removal leaves:\n{unexpected}");
-    eprintln!("==> removed; configuration is left");
+    tell(format_args!("==> removed; configuration is left"));
 
     // And once more over what was left.
     system.install(package)?;
@@ -85,19 +88,19 @@ pub(crate) fn check(root: &Path, package: &Path, source: &Source) -> Result<()> 
     system.dpkg(&["--purge", "coapway"], None)?;
     let left = difference(&before, &system.files()?).without(&OF_DPKG);
     ensure!(left.is_empty(), "the purge leaves:\n{left}");
-    eprintln!("==> purged; nothing is left");
+    tell(format_args!("==> purged; nothing is left"));
     Ok(())
 }
 
 /// Asks lintian, where there is one.
 fn lint(package: &Path) -> Result<()> {
     if output(Command::new("lintian").arg("--version")).is_err() {
-        eprintln!("==> lintian is not here and was not asked");
+        tell(format_args!("==> lintian is not here and was not asked"));
         return Ok(());
     }
     let mut lintian = Command::new("lintian");
     let told = output(lintian.args(["--allow-root", "--fail-on", "error"]).arg(package))?;
-    eprint!("==> lintian has no errors\n{told}");
+    tell(format_args!("==> lintian has no errors\n{}", told.trim_end()));
     Ok(())
 }
 
@@ -118,7 +121,7 @@ impl System {
                 (mirror.clone().unwrap_or(own), suite.clone().unwrap_or(of_own))
             }
         };
-        eprintln!("==> fetching {suite} from {mirror}");
+        tell(format_args!("==> fetching {suite} from {mirror}"));
         let folder = tempfile::tempdir()?;
         // What it mounts goes when it goes.
         let mut debootstrap = Command::new("timeout");
@@ -150,7 +153,7 @@ impl System {
         }
         fs::write(folder.path().join("var/lib/dpkg/status"), "")?;
         std::os::unix::fs::symlink("usr/lib", folder.path().join("lib"))?;
-        eprintln!("==> an empty folder instead of a Debian system");
+        tell(format_args!("==> an empty folder instead of a Debian system"));
         Ok(Self { folder, is_complete: false })
     }
 

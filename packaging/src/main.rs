@@ -9,6 +9,7 @@ mod run;
 #[cfg(test)]
 mod service;
 
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -40,7 +41,8 @@ fn main() -> ExitCode {
     match run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            // With nowhere to complain, the exit code says it.
+            let _ = writeln!(io::stderr(), "error: {error:#}");
             ExitCode::FAILURE
         }
     }
@@ -55,8 +57,8 @@ fn run(command: Command) -> Result<()> {
             completions::write(&command, &folder.join("completions"))
         }
         Command::Deb { binary, folder } => {
-            println!("{}", deb::build(root, &binary, &folder)?.display());
-            Ok(())
+            let package = deb::build(root, &binary, &folder)?;
+            writeln!(io::stdout(), "{}", package.display()).context("cannot write to standard output")
         }
         Command::Check { package, source } => check::check(root, &package, &source),
     }

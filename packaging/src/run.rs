@@ -1,5 +1,7 @@
 //! Other programs.
 
+use std::fmt;
+use std::io::{self, Write as _};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
@@ -16,4 +18,9 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
         bail!("{name} failed ({}):\n{}", output.status, told.trim());
     }
     Ok(text)
+}
+
+/// Says on standard error what is done. Where nobody hears it, it is done all the same.
+pub(crate) fn tell(what: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{what}");
 }

@@ -12,6 +12,7 @@ use crate::error::{ConfigError, ConfigErrors};
 use crate::raw::{Assignment, Raw, Written};
 use crate::settings::Settings;
 use crate::source::Source;
+use crate::syntax;
 
 /// Characters of a line that are shown.
 const LONGEST_LINE: usize = 80;
@@ -67,11 +68,13 @@ pub(crate) fn read(path: &Path, text: &str, known: &Settings) -> Document {
             }
         }
     }
-    if let Some(end) = reader.add_syntax_errors(&syntax, &mut document.errors) {
+    let (syntax, end) = reader.syntax_errors(&syntax);
+    if let Some(end) = end {
         document.assignments.retain(|assignment| assignment.value.source < end);
         document.entries.retain(|entry| entry.source < end);
-        document.errors.retain(|error| error.source <= end);
+        document.errors.retain(|error| error.source < end);
     }
+    document.errors.extend(syntax);
     document.assignments.sort_by(|a, b| a.value.source.cmp(&b.value.source));
     document.entries.sort_by(|a, b| a.source.cmp(&b.source));
     document
@@ -87,6 +90,14 @@ fn shown(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let start: String = line.chars().take(LONGEST_LINE).collect();
     if start.len() < text.len() { format!("{start} …") } else { start }
+}
+
+/// The place before the first column of a line.
+fn beginning(source: Source) -> Source {
+    match source {
+        Source::File { path, line, .. } => Source::File { path, line, column: 0 },
+        Source::Default | Source::Profile(_) | Source::Environment(_) | Source::CommandLine(_) => source,
+    }
 }
 
 struct Reader<'t> {
@@ -121,22 +132,28 @@ impl Reader<'_> {
         (!text.is_empty()).then(|| shown(text))
     }
 
-    /// Adds what is not TOML up to the first error that others follow from, and says where that is:
-    /// behind it nothing means what it seems to.
-    fn add_syntax_errors(&self, syntax: &[toml::de::Error], errors: &mut Vec<ConfigError>) -> Option<Source> {
+    /// What is not TOML up to the first error that others follow from, and the beginning of the line it is in:
+    /// from there on nothing means what it seems to.
+    fn syntax_errors(&self, syntax: &[toml::de::Error]) -> (Vec<ConfigError>, Option<Source>) {
+        let mut errors = Vec::new();
         let mut syntax: Vec<_> = syntax
             .iter()
             .map(|error| (self.source(error.span().unwrap_or_default()), error.message()))
             .collect();
         syntax.sort();
         for (source, message) in syntax {
+            let is_last = message != "duplicate key";
+            let line = self.line(&source);
+            let hint = line.as_deref().filter(|_| is_last).and_then(syntax::hint);
+            // What the grammar would have taken there is none of what a reader wants to know.
+            let message = message.split(", expected").next().unwrap_or(message);
             let error = ConfigError::new(String::new(), &source, format!("not TOML: {message}"));
-            errors.push(error.maybe_value(self.line(&source)));
-            if message != "duplicate key" {
-                return Some(source);
+            errors.push(error.maybe_value(line).maybe_hint(hint));
+            if is_last {
+                return (errors, Some(beginning(source)));
             }
         }
-        None
+        (errors, None)
     }
 
     fn not_an_array(&self, array: Array, source: Source) -> ConfigError {

@@ -30,6 +30,7 @@ mod sets;
 mod settings;
 mod source;
 mod summary;
+mod syntax;
 mod units;
 mod validate;
 mod warnings;

@@ -24,8 +24,10 @@ One TOML file, named by `--config`. A value is taken from the strongest of these
 
 Unknown keys and variables, and values out of range, stop the start; \
 all of them are told at once, with file, line, key, value and what is allowed. A bad value is an error even \
-where a stronger source overrides it. `coapway check --dump` prints every value in use with its source and \
-what follows from it.
+where a stronger source overrides it. An address that is not this host's, a port without permission for it and \
+a file that cannot be used are told in the same way, by `coapway serve` and `coapway check`; a port in use stops \
+`serve` and is a note of `check`, which is run beside the service that has it. `coapway check --dump` prints every \
+value in use with its source and what follows from it.
 
 ## Values
 

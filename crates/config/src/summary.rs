@@ -130,7 +130,7 @@ impl Config {
         let values = &self.settings.limits.values;
         let rate = match values.client_rate {
             0 => "any number of requests".to_owned(),
-            rate => format!("{rate} requests/s (then 4.29)"),
+            rate => format!("{}/s (then 4.29)", counted(rate as usize, "request")),
         };
         let sets = self.upstreams_in_use();
         let queues: Vec<usize> = sets.iter().map(|(_, upstream)| upstream.queue).collect();
@@ -140,11 +140,17 @@ impl Config {
             _ => String::new(),
         };
         format!(
-            "limited to {rate} for each client outside of loopback, {} under way{queue}, {} origins and {} names \
-             (then 5.03)",
-            values.limits.fetches, values.limits.origins, values.limits.names
+            "limited to {rate} for each client outside of loopback, {} under way{queue}, {} and {} (then 5.03)",
+            values.limits.fetches,
+            counted(values.limits.origins, "origin"),
+            counted(values.limits.names, "name")
         )
     }
+}
+
+/// A number of things.
+fn counted(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 fn towards(name: &str, upstream: &UpstreamParameters, lines: &mut Vec<String>) {

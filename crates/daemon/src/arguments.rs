@@ -22,6 +22,9 @@ pub(crate) enum Command {
     /// Run the proxy.
     Serve(Settings),
     /// Check the configuration and what this host says to it.
+    ///
+    /// Nothing is made or changed, so that it can be run beside the service that has the same
+    /// configuration: a port that is in use is a note and no error.
     Check {
         #[command(flatten)]
         settings: Settings,

@@ -96,6 +96,8 @@ struct Console<'c> {
     ends_lines: bool,
     notes: &'c mut dyn Write,
     verbose: bool,
+    /// Whether whoever read the output has seen enough: `coapway observe … | head -n 1`.
+    reader_left: bool,
 }
 
 impl Console<'_> {
@@ -114,8 +116,13 @@ impl Console<'_> {
 
 fn at_the_terminal(verbose: bool, run: impl FnOnce(&mut Console<'_>) -> Result<Exit, Trouble>) -> ExitCode {
     let output = &mut io::stdout().lock();
-    let mut console =
-        Console { ends_lines: output.is_terminal(), output, notes: &mut io::stderr().lock(), verbose };
+    let mut console = Console {
+        ends_lines: output.is_terminal(),
+        output,
+        notes: &mut io::stderr().lock(),
+        verbose,
+        reader_left: false,
+    };
     let exit = run(&mut console).unwrap_or_else(|trouble| {
         console.note(&trouble);
         trouble.exit

@@ -19,6 +19,7 @@ mod service;
 mod signals;
 mod sockets;
 mod state;
+mod unbound;
 mod watch;
 mod worker;
 

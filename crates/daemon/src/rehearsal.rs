@@ -8,22 +8,23 @@ use std::path::Path;
 
 use coapway_config::{Config, ConfigError, LogDestination, RecordDestination, Resolver};
 
-use crate::sockets::Sockets;
+use crate::sockets::{Bound, Unbound};
+use crate::unbound;
 
 /// What was found.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     /// What keeps `serve` from working.
     pub(crate) errors: Vec<ConfigError>,
-    /// What may.
-    pub(crate) warnings: Vec<String>,
+    /// What is as it should be beside a running service, and keeps another one from working.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Tries files and listeners.
 ///
 /// Shape: call it where tokio's runtime runs.
 pub(crate) fn rehearse(config: &Config) -> Findings {
-    let mut findings = Findings { errors: files(config), warnings: Vec::new() };
+    let mut findings = Findings { errors: files(config), notes: Vec::new() };
     listeners(config, &mut findings);
     findings
 }
@@ -74,11 +75,13 @@ fn has_reader(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Whether the file can be read again and again. Others are not opened: a FIFO would wait for whoever writes
+/// to it, and a device may do something.
 fn readable(path: &Path) -> Result<(), String> {
-    let file = fs::File::open(path).map_err(|error| format!("cannot be read: {error}"))?;
-    match file.metadata() {
+    match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Err("a directory, not a file".to_owned()),
-        Ok(_) => Ok(()),
+        Ok(metadata) if !metadata.is_file() => Err("not a file".to_owned()),
+        Ok(_) => fs::File::open(path).map(drop).map_err(|error| format!("cannot be read: {error}")),
         Err(error) => Err(format!("cannot be read: {error}")),
     }
 }
@@ -146,21 +149,11 @@ fn takes_files(directory: &Path) -> Result<(), String> {
 
 /// Binds all listeners at once and lets go of them.
 fn listeners(config: &Config, findings: &mut Findings) {
-    let mut bound = Vec::new();
-    for &address in config.listen() {
-        match Sockets::bind(&[address]) {
-            Ok(sockets) => bound.push(sockets),
-            Err((_, error)) if error.kind() == io::ErrorKind::AddrInUse => {
-                findings.warnings.push(format!(
-                    "coap://{address} is in use: serve cannot listen there while another program does"
-                ));
-            }
-            Err((_, error)) => {
-                let error = config.object_to_listener(address, format!("cannot listen there: {error}"));
-                findings.errors.push(error);
-            }
-        }
-    }
+    let Err(unbound) = Bound::to(config.listen()) else { return };
+    let is_in_use = |(_, error): &Unbound| error.kind() == io::ErrorKind::AddrInUse;
+    let (in_use, impossible): (Vec<_>, Vec<_>) = unbound.into_iter().partition(is_in_use);
+    findings.notes.extend(in_use.iter().map(|(address, _)| unbound::in_use(config, *address)));
+    findings.errors.extend(unbound::objections(config, &impossible));
 }
 
 #[cfg(test)]
@@ -208,6 +201,8 @@ mod tests {
             (format!("log.file={place}/file/log"), "cannot be written"),
             (format!("resolver=hosts:{place}/none"), "cannot be read"),
             (format!("resolver=hosts:{place}"), "a directory, not a file"),
+            (format!("resolver=hosts:{place}/fifo"), "not a file"),
+            ("resolver=hosts:/dev/zero".to_owned(), "not a file"),
             (format!("state={place}"), "a directory, not a file"),
             (format!("state={place}/none/learned"), "no directory"),
             (format!("state={place}/file/learned"), "cannot be written"),
@@ -227,20 +222,19 @@ mod tests {
         let address = taken.local_addr().unwrap();
         let in_use = findings(&[&format!("listen=coap://{address}")]);
         assert!(in_use.errors.is_empty());
-        assert!(matches!(&in_use.warnings[..], [warning] if warning.contains("is in use")));
+        let told = format!("coap://{address} (--set) is in use: ");
+        assert!(matches!(&in_use.notes[..], [note] if note.starts_with(&told)), "{in_use:?}");
 
         drop(taken);
         for _ in 0..2 {
             let free = findings(&[&format!("listen=coap://{address}")]);
-            assert!(free.errors.is_empty() && free.warnings.is_empty(), "{free:?}");
+            assert!(free.errors.is_empty() && free.notes.is_empty(), "{free:?}");
         }
 
         let elsewhere = findings(&["listen=coap://192.0.2.1:5683", "forward.enabled=false"]);
         let [error] = &elsewhere.errors[..] else { panic!("{elsewhere:?}") };
-        assert!(
-            error
-                .to_string()
-                .starts_with("command line: --set listen=coap://192.0.2.1:5683\n    cannot listen there: ")
-        );
+        assert!(error.to_string().starts_with(
+            "command line: --set listen=coap://192.0.2.1:5683\n    not an address of this host;"
+        ));
     }
 }

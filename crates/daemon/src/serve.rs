@@ -19,7 +19,8 @@ use crate::reading::Reading;
 use crate::rehearsal::{self, Findings};
 use crate::service::{self, Service};
 use crate::signals::Signals;
-use crate::sockets::Sockets;
+use crate::sockets::{Bound, Sockets};
+use crate::unbound;
 use crate::worker::Worker;
 
 /// Exit code for wrong use or configuration.
@@ -43,7 +44,7 @@ pub(crate) fn check(settings: &Settings, dump: bool) -> ExitCode {
         Ok(config) => config,
         Err(errors) => return complain(WRONG_USE, &errors.to_string()),
     };
-    let Findings { errors, mut warnings } = match runtime() {
+    let Findings { errors, notes } = match runtime() {
         Ok(runtime) => {
             let _inside = runtime.enter();
             rehearsal::rehearse(&config)
@@ -53,20 +54,22 @@ pub(crate) fn check(settings: &Settings, dump: bool) -> ExitCode {
     if !errors.is_empty() {
         return complain(WRONG_USE, &ConfigErrors::new(errors).to_string());
     }
-    warnings.extend(crate::sockets::warning());
+    let of_host = crate::sockets::warning().map(|warning| format!("warning: {warning}"));
+    let of_host = of_host.into_iter().chain(notes.into_iter().map(|note| format!("note: {note}")));
     let text = if dump {
-        let warnings = warnings.iter().map(|warning| format!("\n# warning: {warning}\n"));
-        std::iter::once(config.dump()).chain(warnings).collect()
+        let of_host = of_host.map(|line| format!("\n# {line}\n"));
+        std::iter::once(config.dump()).chain(of_host).collect()
     } else {
-        let lines = config.summary().into_iter().map(|line| format!("{line}\n"));
-        let warnings =
-            config.warnings().iter().chain(&warnings).map(|warning| format!("warning: {warning}\n"));
-        let rest = "configuration ok; --dump prints every value and what follows from it\n".to_owned();
-        lines.chain(warnings).chain([rest]).collect::<String>()
+        let lines = config.summary().into_iter();
+        let warnings = config.warnings().iter().map(|warning| format!("warning: {warning}"));
+        let rest = "configuration ok; --dump prints every value and what follows from it".to_owned();
+        lines.chain(warnings).chain(of_host).chain([rest]).map(|line| line + "\n").collect::<String>()
     };
     let mut output = io::stdout().lock();
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever read it has seen enough; what was found stays what it is.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => complain(1, &format!("cannot write to standard output: {error}")),
     }
 }
@@ -77,33 +80,32 @@ pub(crate) fn serve(settings: &Settings) -> ExitCode {
         Ok(config) => config,
         Err(errors) => return complain(WRONG_USE, &errors.to_string()),
     };
-    let errors = rehearsal::files(&config);
+    let runtime = match runtime() {
+        Ok(runtime) => runtime,
+        Err(code) => return code,
+    };
+    let mut errors = rehearsal::files(&config);
+    let inside = runtime.enter();
+    let bound = Bound::to(config.listen()).unwrap_or_else(|unbound| {
+        errors.extend(unbound::objections(&config, &unbound));
+        Bound::default()
+    });
+    drop(inside);
     if !errors.is_empty() {
         return complain(WRONG_USE, &ConfigErrors::new(errors).to_string());
     }
     if let Err(error) = crate::log::start(config.log()) {
         return complain(1, &format!("cannot open the log: {error}"));
     }
-    match runtime() {
-        Ok(runtime) => runtime.block_on(run(settings, config)),
-        Err(code) => code,
-    }
+    runtime.block_on(run(settings, config, bound))
 }
 
-async fn run(settings: &Settings, config: Config) -> ExitCode {
+async fn run(settings: &Settings, config: Config, bound: Bound) -> ExitCode {
     let mut signals = match Signals::catch() {
         Ok(signals) => signals,
         Err(error) => return complain(1, &format!("cannot wait for signals: {error}")),
     };
-    let sockets = match Sockets::bind(config.listen()) {
-        Ok(sockets) => sockets,
-        Err((address, error)) => {
-            let text = format!(
-                "cannot listen on coap://{address}: {error}\n  hint: --listen URI chooses another address"
-            );
-            return complain(1, &text);
-        }
-    };
+    let sockets = Sockets::new(bound);
     let resolver = match service::resolver(&config) {
         Ok(resolver) => resolver,
         Err(error) => return complain(1, &format!("cannot start the resolver: {error}")),

@@ -17,9 +17,9 @@ use crate::log::{Lines, OPERATOR};
 use crate::on_alert::OnAlert;
 use crate::reading::{Outcome, Reading};
 use crate::signals::{Order, Signals};
-use crate::sockets::Bound;
+use crate::sockets::{Bound, Unbound};
 use crate::worker::{Changed, Worker};
-use crate::{log, notify, rehearsal};
+use crate::{log, notify, rehearsal, unbound};
 
 /// Look-ups at a time, and look-ups that wait for their turn.
 const LOOK_UPS: (usize, usize) = (4, 1024);
@@ -153,7 +153,7 @@ impl Service<'_> {
             move |error: io::Error| one(config.object(key, format!("{what}: {error}")))
         };
         let bound = self.worker.sockets().bind_further(config.listen());
-        let bound = bound.map_err(|(address, error)| one(self.unbound(&config, address, &error)))?;
+        let bound = bound.map_err(|unbound| ConfigErrors::new(self.unbound(&config, &unbound)))?;
         let resolver = (config.resolver() != self.config.resolver()).then(|| resolver(&config));
         let resolver = resolver.transpose().map_err(cannot("resolver", "cannot be started"))?;
         let records = config.record() != self.config.record();
@@ -176,20 +176,18 @@ impl Service<'_> {
         [record, log].into_iter().flatten().flatten().collect()
     }
 
-    fn unbound(&self, config: &Config, address: SocketAddr, error: &io::Error) -> ConfigError {
-        let mut own = self.worker.sockets().listeners();
-        let in_the_way =
-            own.find(|own| error.kind() == io::ErrorKind::AddrInUse && own.port() == address.port());
-        match in_the_way {
-            Some(own) => config.object_to_listener(
-                address,
-                format!(
-                    "cannot listen there while we listen on coap://{own}: leave both out, reload, and once the log \
-                     says that it is closed add this one"
-                ),
-            ),
-            None => config.object_to_listener(address, format!("cannot listen there: {error}")),
-        }
+    fn unbound(&self, config: &Config, unbound: &[Unbound]) -> Vec<ConfigError> {
+        let object = |one: &Unbound| {
+            let (address, error) = one;
+            let mut own = self.worker.sockets().listeners();
+            let in_our_way =
+                own.find(|own| error.kind() == io::ErrorKind::AddrInUse && own.port() == address.port());
+            match in_our_way {
+                Some(own) => vec![unbound::in_our_way(config, *address, own)],
+                None => unbound::objections(config, std::slice::from_ref(one)),
+            }
+        };
+        unbound.iter().flat_map(object).collect()
     }
 
     /// Nothing here can fail. Returns how many values have changed.

@@ -17,7 +17,7 @@ use crate::log::ONCE_A_MINUTE;
 mod listeners;
 mod places;
 
-pub(crate) use listeners::Bound;
+pub(crate) use listeners::{Bound, Unbound};
 use places::Places;
 
 /// Datagrams that blocked sockets may hold back together; what comes beyond is dropped and counted.
@@ -100,10 +100,8 @@ pub(crate) struct Unsent {
 }
 
 impl Sockets {
-    /// Binds the listeners, numbered as they come.
-    ///
-    /// Errors: the address that cannot be bound, and why.
-    pub(crate) fn bind(addresses: &[SocketAddr]) -> Result<Self, (SocketAddr, io::Error)> {
+    /// Listens on what is bound, numbered as it comes.
+    pub(crate) fn new(bound: Bound) -> Self {
         let mut sockets = Self {
             open: Slab::new(),
             places: Places::default(),
@@ -116,11 +114,7 @@ impl Sockets {
             numbers: BTreeMap::new(),
             closed: SocketCounters::default(),
         };
-        for (number, &address) in (0..).zip(addresses) {
-            let udp = listeners::bind(address).map_err(|error| (address, error))?;
-            sockets.numbers.insert(udp.local_addr(), number);
-            sockets.add(SocketRole::Listener(number).socket(), udp);
-        }
+        sockets.listen_on(bound);
         // Opened before they are needed: to run out of descriptors later then costs further source
         // ports, and never all of them.
         for ipv6 in [false, true] {
@@ -129,7 +123,15 @@ impl Sockets {
                 tracing::info!(%error, "{family} origins cannot be reached from this host");
             }
         }
-        Ok(sockets)
+        sockets
+    }
+
+    /// The same on addresses.
+    ///
+    /// Errors: each that cannot be bound.
+    #[cfg(test)]
+    pub(crate) fn bind(addresses: &[SocketAddr]) -> Result<Self, Vec<Unbound>> {
+        Bound::to(addresses).map(Self::new)
     }
 
     /// What all sockets have counted.

@@ -12,6 +12,7 @@
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
+use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
@@ -29,6 +30,8 @@ const EVERY: Duration = Duration::from_secs(60);
 const LONGEST: u64 = 64 << 20;
 /// What this version writes and understands.
 const VERSION: u64 = 1;
+/// No request is waited for longer, so no round trip that was seen is longer.
+const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(3600);
 
 /// Writes the file once in a while.
 #[derive(Debug, Default)]
@@ -151,8 +154,15 @@ fn read(path: &Path, now: SystemTime) -> io::Result<(Vec<Kept>, usize)> {
     let mut lines = text.lines();
     let first: serde_json::Value =
         lines.next().and_then(|line| serde_json::from_str(line).ok()).unwrap_or_default();
-    if first["learned"].as_u64() != Some(VERSION) {
-        return Err(io::Error::other(format!("not written by this version: {}", first["learned"])));
+    let version = &first["learned"];
+    if version.as_u64() != Some(VERSION) {
+        return Err(io::Error::other(if text.trim().is_empty() {
+            "it is empty".to_owned()
+        } else if version.is_null() {
+            "it is something else".to_owned()
+        } else {
+            format!("it is of another version: {version}")
+        }));
     }
     let written = SystemTime::UNIX_EPOCH + Duration::from_millis(first["at"].as_u64().unwrap_or(0));
     // A clock that was set back says nothing about how long ago that was.
@@ -169,11 +179,16 @@ fn read(path: &Path, now: SystemTime) -> io::Result<(Vec<Kept>, usize)> {
 fn kept(line: &serde_json::Value, since: Duration) -> Option<Kept> {
     let round_trips = line["round_trips"].as_array()?.iter().map(|pair| {
         let age = Duration::from_millis(pair[0].as_u64()?);
-        Some((age.saturating_add(since), Duration::from_micros(pair[1].as_u64()?)))
+        let time = Duration::from_micros(pair[1].as_u64()?);
+        (time <= LONGEST_ROUND_TRIP).then(|| (age.saturating_add(since), time))
     });
+    let origin: SocketAddr = line["origin"].as_str()?.parse().ok()?;
+    if origin.port() == 0 || origin.ip().is_unspecified() || origin.ip().is_multicast() {
+        return None;
+    }
     Some(Kept {
         upstream: line["upstream"].as_str()?.into(),
-        origin: line["origin"].as_str()?.parse().ok()?,
+        origin,
         window: u32::try_from(line["window"].as_u64()?).ok()?,
         heard: line["heard"].as_bool()?,
         round_trips: round_trips.collect::<Option<_>>()?,
@@ -224,16 +239,36 @@ mod tests {
         let good = text([origin(1)].into_iter(), at(0));
         let line = good.lines().nth(1).expect("one origin");
         let bad = ["", "{", "null", "[1]", &line[..line.len() - 2], &line.replace("192", "x")];
-        let worse =
-            [&line.replace(":8,", ":-8,"), &line.replace("99]", "\"\"]"), &line.replace("heard", "herd")];
+        let worse = [
+            &line.replace(":8,", ":-8,"),
+            &line.replace("99]", "\"\"]"),
+            &line.replace("heard", "herd"),
+            &line.replace("99]", "3600000001]"),
+            &line.replace("99]", "18446744073709551615]"),
+            &line.replace(":8,", ":4294967296,"),
+            &line.replace("192.0.2.7:1", "192.0.2.7:0"),
+            &line.replace("192.0.2.7", "0.0.0.0"),
+            &line.replace("192.0.2.7", "224.0.1.187"),
+        ];
         let bad: Vec<&str> = bad.into_iter().chain(worse.into_iter().map(|line| &**line)).collect();
         fs::write(&path, format!("{good}{}\n", bad.join("\n"))).expect("written");
         let (kept, wrong) = read(&path, at(0)).expect("read");
         assert_eq!((kept, wrong), (vec![origin(1)], bad.len()));
-        for text in ["", "{}", "{\"learned\":2,\"at\":0}", "\u{0}\u{1}", "[]"] {
+        for (text, reason) in [
+            ("", "it is empty"),
+            (" \n", "it is empty"),
+            ("{}", "it is something else"),
+            ("{\"learned\":2,\"at\":0}", "it is of another version: 2"),
+            ("{\"learned\":\"1\"}", "it is of another version: \"1\""),
+            ("\u{0}\u{1}", "it is something else"),
+            ("[]", "it is something else"),
+        ] {
             fs::write(&path, text).expect("written");
-            assert!(read(&path, at(0)).is_err(), "{text:?}");
+            assert_eq!(read(&path, at(0)).expect_err("nothing to take over").to_string(), reason, "{text:?}");
         }
+        // A time that no clock has.
+        fs::write(&path, format!("{{\"learned\":1,\"at\":{}}}\n{line}\n", u64::MAX)).expect("written");
+        assert_eq!(read(&path, at(0)).expect("as if the clock was set back"), (vec![origin(1)], 0));
         assert_eq!(
             read(&folder.path().join("none"), at(0)).expect_err("not there").kind(),
             io::ErrorKind::NotFound

@@ -263,7 +263,7 @@ impl<R: Reader> Worker<R> {
                 Err(LookupError::NotFound) => Input::Resolved { lookup, addresses: &[], ttl: None },
                 Err(error) => {
                     tracing::warn!(target: ONCE_A_MINUTE, %error, "a name could not be looked up");
-                    Input::LookUpFailed { lookup, failure: Failure::NotFound }
+                    Input::LookUpFailed { lookup, failure: look_up_failure(error) }
                 }
             };
             let now = self.clock.now();
@@ -277,6 +277,28 @@ impl<R: Reader> Worker<R> {
     pub(crate) fn tell_counters(&self) {
         let (clients, origins) = self.proxy.counters();
         tracing::info!(?clients, ?origins, sockets = ?self.sockets.counters(), "counted");
+    }
+}
+
+/// What a look-up that says nothing of the name means for those who wait for it.
+const fn look_up_failure(error: &LookupError) -> Failure {
+    match error {
+        LookupError::NotFound => Failure::NotFound,
+        LookupError::Failed(_) => Failure::LookUpFailed,
+        LookupError::TimedOut(_) => Failure::LookUpTimedOut,
+    }
+}
+
+#[cfg(test)]
+mod look_ups {
+    use super::*;
+
+    #[test]
+    fn a_look_up_that_failed_says_nothing_of_the_name() {
+        let why = || "EAI_AGAIN".to_owned();
+        assert_eq!(look_up_failure(&LookupError::Failed(why())), Failure::LookUpFailed);
+        assert_eq!(look_up_failure(&LookupError::TimedOut(why())), Failure::LookUpTimedOut);
+        assert_eq!(look_up_failure(&LookupError::NotFound), Failure::NotFound);
     }
 }
 

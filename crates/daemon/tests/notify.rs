@@ -9,6 +9,7 @@ struct Running {
     child: Child,
     manager: UnixDatagram,
     directory: tempfile::TempDir,
+    listener: std::net::SocketAddr,
 }
 
 impl Drop for Running {
@@ -31,7 +32,7 @@ impl Running {
         command.arg("serve").arg("--config").arg(&config).env_clear().env("NOTIFY_SOCKET", &socket);
         command.envs(watchdog.map(|micros| ("WATCHDOG_USEC", micros)));
         let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it can be started");
-        Self { child, manager, directory }
+        Self { child, manager, directory, listener: free }
     }
 
     /// The next notification, pings left out.
@@ -87,6 +88,50 @@ fn readiness_reloads_and_the_stop_are_told() {
     let mut log = String::new();
     running.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
     assert!(log.contains("stopped"), "{log}");
+}
+
+#[test]
+fn a_reload_that_cannot_listen_changes_nothing_and_names_each_line() {
+    let mut running = Running::start(None);
+    assert!(running.next().starts_with("READY=1\n"));
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (own, taken_at) = (running.listener, taken.local_addr().unwrap());
+    running.write(&format!(
+        "[forward]\nenabled = false\n[[listen]]\nuri = \"coap://{taken_at}\"\n[[listen]]\nuri = \"coap://192.0.2.1\"\n\
+         [[listen]]\nuri = \"coap://0.0.0.0:{}\"\n",
+        own.port()
+    ));
+    running.signal("HUP");
+    assert!(running.next().starts_with("RELOADING=1\n"));
+    let told = running.next();
+    let status = format!("READY=1\nSTATUS=configuration not reloaded, errors: 3; serving on coap://{own}");
+    assert!(told.starts_with(&status), "{told}");
+
+    // It serves as before: a ping is answered with a Reset.
+    let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    client.send_to(b"\x40\x00\x12\x34", own).unwrap();
+    let mut buffer = [0; 16];
+    let (length, from) = client.recv_from(&mut buffer).unwrap();
+    assert_eq!((&buffer[..length], from), (&b"\x70\x00\x12\x34"[..], own));
+
+    running.signal("TERM");
+    assert!(running.child.wait().unwrap().success());
+    let mut log = String::new();
+    running.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    let file = running.directory.path().join("coapway.toml");
+    for (line, listener, reason) in [
+        (4, taken_at.to_string(), "the port is in use by another program".to_owned()),
+        (6, "192.0.2.1:5683".to_owned(), "not an address of this host; allowed: 0.0.0.0, ".to_owned()),
+        (
+            8,
+            format!("0.0.0.0:{}", own.port()),
+            format!("cannot listen there while we listen on coap://{own}"),
+        ),
+    ] {
+        let told = format!("{}:{line}:7: listen = coap://{listener}; {reason}", file.display());
+        assert!(log.contains(&told), "no {told:?} in\n{log}");
+    }
 }
 
 #[test]

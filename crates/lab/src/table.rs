@@ -61,6 +61,7 @@ pub(crate) fn table(study: &Study, scenario: &Scenario, summaries: &[Summary]) -
 pub(crate) fn described(study: &Study, scenario: &Scenario) -> String {
     let clients = &scenario.clients;
     let pace = match clients.pace {
+        Pace::Rate(1.0) => "1 request/s together".to_owned(),
         Pace::Rate(rate) => format!("{} requests/s together", rounded(rate)),
         Pace::Think(think) => format!("each {} s after its last answer", rounded(think)),
     };
@@ -99,12 +100,26 @@ fn cell(unit: Unit, Estimate { mean, within }: Estimate) -> String {
     if mean.is_nan() {
         return "-".to_owned();
     }
+    if unit == Unit::Share && (mean - within < 0.0 || mean + within > 1.0) {
+        return share_at_its_end(mean, within);
+    }
     let (mean, suffix) = shown(unit, mean);
     if within.is_nan() || unit == Unit::Count && within == 0.0 {
         return format!("{mean}{suffix}");
     }
     let (within, _) = shown(unit, within);
     format!("{mean} ±{within}{suffix}")
+}
+
+/// A share with an interval that would go beyond 0 or 100 %.
+fn share_at_its_end(mean: f64, within: f64) -> String {
+    let digits = if within < 0.01 { 2 } else { 1 };
+    let told = |share: f64| format!("{:.digits$}", share * 100.0);
+    let side = |sign: char, width: f64| match told(within.min(width)) {
+        none if none.bytes().all(|byte| matches!(byte, b'0' | b'.')) => String::new(),
+        width => format!(" {sign}{width}"),
+    };
+    format!("{}{}{} %", told(mean), side('−', mean), side('+', 1.0 - mean))
 }
 
 fn difference(unit: Unit, estimate: Estimate) -> String {
@@ -140,5 +155,28 @@ fn decimals(seconds: f64) -> String {
         format!("{seconds:.3}")
     } else {
         format!("{seconds:.2}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_share_goes_beyond_what_a_share_can_be() {
+        let told = |mean, within| cell(Unit::Share, Estimate { mean, within });
+        for (mean, within, text) in [
+            (0.5, 0.02, "50.00 ±2.00 %"),
+            (1.0, 0.0, "100.00 ±0.00 %"),
+            (0.97, 0.1271, "97.0 −12.7 +3.0 %"),
+            (0.0017, 0.0211, "0.2 −0.2 +2.1 %"),
+            (0.995, 0.0099, "99.50 −0.99 +0.50 %"),
+            (0.999_99, 0.002, "100.00 −0.20 %"),
+            (0.5, 6.0, "50.0 −50.0 +50.0 %"),
+        ] {
+            assert_eq!(told(mean, within), text);
+            assert!(text.chars().count() <= WIDTH);
+        }
+        assert_eq!(cell(Unit::Number, Estimate { mean: 1.0, within: 0.5 }), "1.000 ±0.500");
     }
 }

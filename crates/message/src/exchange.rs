@@ -27,8 +27,12 @@ pub enum Failure {
     Reset,
     /// The network or the host said that nobody listens there.
     Unreachable,
-    /// The name is unknown, or the look-up failed.
+    /// There is no such name, or it has no addresses.
     NotFound,
+    /// The name could not be looked up, which says nothing of it: later may do.
+    LookUpFailed,
+    /// The same since nobody said anything about the name in time.
+    LookUpTimedOut,
     /// A response came that cannot be used: format error, unknown Unsafe option, unusable code.
     Unusable,
     /// A limit of ours: the queue towards the origin is full or Message IDs are short.
@@ -45,6 +49,8 @@ impl Failure {
             Self::Reset => "reset",
             Self::Unreachable => "unreachable",
             Self::NotFound => "not-found",
+            Self::LookUpFailed => "look-up-failed",
+            Self::LookUpTimedOut => "look-up-timeout",
             Self::Unusable => "unusable",
             Self::Overloaded => "overloaded",
             Self::TooLarge => "too-large",
@@ -113,6 +119,8 @@ mod tests {
             (Failure::Reset, "reset"),
             (Failure::Unreachable, "unreachable"),
             (Failure::NotFound, "not-found"),
+            (Failure::LookUpFailed, "look-up-failed"),
+            (Failure::LookUpTimedOut, "look-up-timeout"),
             (Failure::Unusable, "unusable"),
             (Failure::Overloaded, "overloaded"),
             (Failure::TooLarge, "too-large"),

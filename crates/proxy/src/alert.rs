@@ -51,8 +51,8 @@ pub enum Alert {
         /// The origin.
         origin: SocketAddr,
     },
-    /// A request went round: its Hop-Limit was used up and our identifier is among those it passed
-    /// (RFC 8768 §4).
+    /// A request went round: its Hop-Limit was used up, and either our identifier is among those it passed
+    /// (RFC 8768 §4), or it came here from the host that an equal one was sent to in vain.
     Loop {
         /// From where the request came to us.
         client: SocketAddr,

@@ -48,8 +48,8 @@ pub enum Input<'i> {
     LookUpFailed {
         /// Its number.
         lookup: u64,
-        /// What ends those who wait for it, unless addresses are known from before: `NotFound` or, when
-        /// too many are under way, `Overloaded`.
+        /// What ends those who wait for it, unless addresses are known from before: `LookUpFailed`,
+        /// `LookUpTimedOut` or, when too many are under way, `Overloaded`.
         failure: Failure,
     },
     /// The settings changed. Requests under way are answered by the time that was promised them, and

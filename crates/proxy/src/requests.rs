@@ -8,7 +8,7 @@ use coapway_endpoint::{Gate, Peer, Received};
 use coapway_message::{Content, Evidence, ExchangeId, Failure, OptionNumber, OwnedContent, Token};
 use coapway_relay::{
     Decision, Destination, Fetch, FetchId, NoResponse, Origin, OriginId, Phase, Plan, Rare, Refusal, Verdict,
-    resource_key, with_hop_limit, with_request_tag,
+    resource_key, with_hop_limit, with_request_tag, without_hop_limit,
 };
 use coapway_time::Instant;
 
@@ -71,13 +71,29 @@ impl Proxy {
                 self.answer(request, NoResponse::of(content), answer, Cause::Local, None, now);
             }
             Err(refusal) => {
-                if refusal.is_loop() {
+                if refusal.may_be_loop() && self.came_round(client, content) {
                     self.alert(Alert::Loop { client: peer.remote });
                 }
                 self.refuse(request, NoResponse::of(content), *refusal, now);
             }
         }
         self.scratch = scratch;
+    }
+
+    /// Whether a request without a hop left asks for what an earlier one asks for in vain, and comes from the
+    /// host that one was sent to. A loop that is not seen here shows by our identifier in the 5.08 when that
+    /// goes back.
+    fn came_round(&mut self, client: IpAddr, content: &Content<'_>) -> bool {
+        if self.loops.is_empty() {
+            return false;
+        }
+        let (mut options, mut scratch) = (Vec::new(), Vec::new());
+        let content = without_hop_limit(content, &mut options);
+        let Ok(Decision::Forward(plan)) = self.relay.decide(client, &content, &mut scratch) else {
+            return false;
+        };
+        let similar = self.hints.key(plan.upstream, Origin::from(&plan.destination), &plan.content);
+        similar.is_some_and(|similar| self.loops.suspects(similar, client))
     }
 
     /// Adds what the request gets on its way beside what the client gave it.

@@ -153,16 +153,20 @@ fn an_unknown_name_is_unknown_for_2_s() {
 fn a_failed_look_up_says_nothing_of_the_name() {
     let mut bench = Bench::new();
     let lookup = bench.get(1, "a.example").only_look_up();
-    assert_eq!(
-        bench.give(Input::LookUpFailed { lookup, failure: Failure::NotFound }).only_code(),
-        Code::BAD_GATEWAY
-    );
+    let out = bench.give(Input::LookUpFailed { lookup, failure: Failure::LookUpFailed });
+    assert_eq!(out.answered, [(Code::BAD_GATEWAY, "not-sent: name look-up failed".into())]);
+    let lookup = bench.get(2, "a.example").only_look_up();
+    let out = bench.give(Input::LookUpFailed { lookup, failure: Failure::LookUpTimedOut });
+    assert_eq!(out.answered, [(Code::GATEWAY_TIMEOUT, "not-sent: name look-up timed out".into())]);
     let lookup = bench.get(2, "a.example").only_look_up();
     bench.resolved(lookup, &[ONE], None);
     // Known before: used on while look-ups fail, and asked for again after 2 s.
     for _ in 0..3 {
         let lookup = bench.after(30 * SECOND).get(3, "a.example").only_look_up();
-        assert_eq!(bench.give(Input::LookUpFailed { lookup, failure: Failure::NotFound }).only_origin(), ONE);
+        assert_eq!(
+            bench.give(Input::LookUpFailed { lookup, failure: Failure::LookUpFailed }).only_origin(),
+            ONE
+        );
         assert_eq!(bench.after(SECOND).get(4, "a.example").only_origin(), ONE);
         let lookup = bench.after(SECOND).get(5, "a.example").only_look_up();
         assert_eq!(bench.resolved(lookup, &[ONE], None).sent.len(), 1);

@@ -92,7 +92,7 @@ refusals! {
 }
 
 impl Refusal {
-    /// The last hop was ours: a loop, most likely (RFC 8768 §3, §4).
+    /// The last hop was ours: a loop, or a client that asked for no more of them (RFC 8768 §3, §4).
     pub const HOP_LIMIT_REACHED: Self =
         Self { code: Code::HOP_LIMIT_REACHED, max_age: 0, text: Text::Identifier };
 
@@ -129,8 +129,9 @@ impl Refusal {
         }
     }
 
-    /// Whether the request has come round in a loop, most likely: worth an alert (RFC 8768 §3).
-    pub fn is_loop(&self) -> bool {
+    /// Whether the request may have come round in a loop, which is worth an alert (RFC 8768 §3) where there
+    /// is more to show for it: any client may send a Hop-Limit of 1.
+    pub fn may_be_loop(&self) -> bool {
         *self == Self::HOP_LIMIT_REACHED
     }
 }
@@ -156,6 +157,8 @@ impl Answer {
             Failure::Reset => (Code::BAD_GATEWAY, 0, "rejected with a reset"),
             Failure::Unreachable => (Code::BAD_GATEWAY, 0, "origin unreachable"),
             Failure::NotFound => (Code::BAD_GATEWAY, 0, "name not found"),
+            Failure::LookUpFailed => (Code::BAD_GATEWAY, 0, "name look-up failed"),
+            Failure::LookUpTimedOut => (Code::GATEWAY_TIMEOUT, 0, "name look-up timed out"),
             Failure::Unusable => (Code::BAD_GATEWAY, 0, "unusable answer"),
             Failure::Overloaded => (Code::SERVICE_UNAVAILABLE, RETRY_AFTER, "overloaded"),
             Failure::TooLarge => (Code::REQUEST_ENTITY_TOO_LARGE, 0, "request too large"),

@@ -11,7 +11,7 @@ mod response;
 
 use coapway_message::OptionNumber;
 
-pub use hop_limit::with_hop_limit;
+pub use hop_limit::{with_hop_limit, without_hop_limit};
 pub(crate) use request::{Request, Resource};
 pub use request_tag::with_request_tag;
 pub use response::{Relayed, relay_response};

@@ -36,7 +36,7 @@ pub use admission::{Admission, admit_address};
 pub use answer::{Answer, Fault, Refusal, Text};
 pub use block::Block;
 pub use fetch::{Fetch, FetchId, OriginId, Phase, Rare};
-pub use forward::{Relayed, relay_response, with_hop_limit, with_request_tag};
+pub use forward::{Relayed, relay_response, with_hop_limit, with_request_tag, without_hop_limit};
 pub use hints::{HintCounters, Hints, Origin};
 pub use limits::{ClientLimits, LimitCounters, Verdict};
 pub use no_response::NoResponse;

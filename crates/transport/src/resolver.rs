@@ -85,6 +85,10 @@ pub enum LookupError {
     /// It could not be found out, which says nothing of the name; asking later may help.
     #[error("name look-up failed: {0}")]
     Failed(String),
+    /// The same since a name server said nothing in time. The system's resolver does not tell that from other
+    /// failures that are temporary.
+    #[error("name look-up timed out: {0}")]
+    TimedOut(String),
 }
 
 /// As many look-ups are under way as are allowed; this one was not begun.

@@ -97,8 +97,12 @@ fn tune(
         } else {
             std::iter::once(report::head(tally)).chain(advice.iter().map(report::upstream)).collect()
         };
-        let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
-        written.map_err(|error| failed(format!("cannot write to standard output: {error}")))?;
+        match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+            Ok(()) => {}
+            // Whoever read the report has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            Err(error) => return Err(failed(format!("cannot write to standard output: {error}"))),
+        }
         let knows = advice.iter().any(|one| matches!(one.verdict, Verdict::Known(_)));
         Ok(if knows { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })

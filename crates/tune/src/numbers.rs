@@ -55,11 +55,15 @@ pub(crate) fn between(interval: &Interval, told: fn(f64) -> String) -> String {
     format!("{} ({} to {})", told(interval.value), told(interval.low), told(interval.high))
 }
 
-/// A prediction: `401 ms ±11 ms`.
+/// A prediction: `401 ms ±11 ms`; a share with both sides where one would go beyond 0 or 100 %.
 pub(crate) fn predicted(interval: &Interval, unit: Unit) -> String {
     let half = (interval.high - interval.low) / 2.0;
     match unit {
         Unit::Millis => format!("{} ±{}", time(interval.value), time(half)),
+        Unit::Share if interval.low < 0.0 || interval.high > 1.0 => {
+            let (low, high) = (interval.low.max(0.0), interval.high.min(1.0));
+            format!("{:.1} % ({:.1} to {:.1})", 100.0 * interval.value, 100.0 * low, 100.0 * high)
+        }
         Unit::Share => format!("{:.2} % ±{:.2}", 100.0 * interval.value, 100.0 * half),
         Unit::Count => format!("{:.3} ±{half:.3}", interval.value),
     }
@@ -101,6 +105,10 @@ mod tests {
             [0.0, 0.5, 0.9998, 1.0, 0.004].map(percent),
             ["0 %", "50.0 %", "99.980 %", "100 %", "0.40 %"]
         );
+        let share = |value, low, high| predicted(&Interval { value, low, high }, Unit::Share);
+        assert_eq!(share(0.97, 0.95, 0.99), "97.00 % ±2.00");
+        assert_eq!(share(0.97, 0.843, 1.097), "97.0 % (84.3 to 100.0)");
+        assert_eq!(share(0.001, -0.02, 0.022), "0.1 % (0.0 to 2.2)");
         assert_eq!([7, 999, 10_000, 1_234_567].map(count), ["7", "999", "10 000", "1 234 567"]);
         assert_eq!([12, 5_400_000, 2_130_000_000].map(bytes), ["12 B", "5.4 MB", "2.13 GB"]);
         assert_eq!(minute(1_796_019_798_500_000), "2026-11-30 06:23");

@@ -154,6 +154,7 @@ impl Observed {
             Cause::Reset
             | Cause::Unreachable
             | Cause::NotFound
+            | Cause::LookUpFailed
             | Cause::Unusable
             | Cause::Overloaded
             | Cause::Other => {}

@@ -60,7 +60,8 @@ pub(crate) fn upstream(advice: &Advice<'_>) -> String {
     let mut text = String::new();
     let Advice { name, observed, load, verdict } = advice;
     let when = format!("{} to {} UTC", minute(observed.first), minute(observed.last));
-    let _ = writeln!(text, "\n{name}: {} forwards, {when}, {load:.1} requests/s", count(observed.forwards));
+    let (forwards, s) = (count(observed.forwards), if observed.forwards == 1 { "" } else { "s" });
+    let _ = writeln!(text, "\n{name}: {forwards} forward{s}, {when}, {load:.1} requests/s");
     let _ = writeln!(text, "\n  Requests and answers");
     traffic(&mut text, observed);
     match verdict {

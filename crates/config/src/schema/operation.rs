@@ -273,7 +273,7 @@ impl Value for AlertCommand {
         }
         let words = raw.as_texts().ok_or_else(|| Wrong::new("not an array of strings"))?;
         match words.first() {
-            None => Ok(Self::default()),
+            None => Err(Wrong::new("no program").hint("\"off\" runs none")),
             Some(program) if program.starts_with('/') => {
                 Ok(Self(words.into_iter().map(str::to_owned).collect()))
             }
@@ -337,7 +337,8 @@ impl Table for Process {
             name: "identifier",
             field: Field::Value("1 to 64 visible ASCII characters without a space", |t| &mut t.identifier),
             doc: "Who we are in the diagnostic payload of a 5.08, which tells an operator where a request went \
-                  round in a circle (RFC 8768 §4).",
+                  round in a circle (RFC 8768 §4). Proxies in a row need different ones: who finds its own in \
+                  such a payload raises an alert.",
             why: "proxies on the way add themselves to it, with a space between them",
         },
         Key {

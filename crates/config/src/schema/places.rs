@@ -1,6 +1,6 @@
 //! `[[listen]]`, `[[upstreams]]` and `[[routes]]`: where we are, where origins are, what leads where.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use coapway_message::uri::{Authority, Host, HostRef, Scheme, Uri, UriError};
 
@@ -30,6 +30,10 @@ fn authority(raw: &Raw) -> Result<Authority, Wrong> {
     }
     if authority.socket_address().is_some_and(|address| address.ip().is_multicast()) {
         return Err(Wrong::new("a multicast address").hint("multicast is not in this version"));
+    }
+    let broadcast = SocketAddr::from((Ipv4Addr::BROADCAST, authority.port));
+    if authority.socket_address() == Some(broadcast) {
+        return Err(Wrong::new("a broadcast address"));
     }
     Ok(authority)
 }

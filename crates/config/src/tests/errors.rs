@@ -385,8 +385,29 @@ fn what_is_not_toml_hides_what_follows_only() {
              unknown key\n    \
              hint: did you mean forward.allow?\n\n\
          coapway.toml:6:1: [log]\n    \
-             not TOML: missing comma between array elements, expected `,`",
+             not TOML: missing comma between array elements\n    \
+             hint: a table is [name], and one of several [[name]]",
     );
+}
+
+#[test]
+fn what_is_not_toml_is_told_once_and_with_what_was_meant() {
+    for (line, place, hint) in [
+        ("[[[listen]]]", "2:3: [[[listen]]]", "a table is [name], and one of several [[name]]"),
+        ("upstream.max_wait = 30s", "2:21: upstream.max_wait = 30s", "write upstream.max_wait = \"30s\""),
+        ("upstream.max_wait = 'x", "2:23: upstream.max_wait = 'x", "a quote is missing at the end"),
+        ("upstream.queue = 3 4", "2:18: upstream.queue = 3 4", "one value in a line"),
+        (
+            "forward.clients = [10.0.0.0/8]",
+            "2:24: forward.clients = [10.0.0.0/8]",
+            "write forward.clients = [\"…\", \"…\"]: each text is quoted",
+        ),
+    ] {
+        let told = refused(&format!("# a comment\n{line}\n"), &[], &Overrides::default());
+        let begins = format!("1 error in the configuration\n\ncoapway.toml:{place}\n    not TOML: ");
+        assert!(told.starts_with(&begins), "{told}");
+        assert!(told.ends_with(&format!("\n    hint: {hint}")) && !told.contains("expected"), "{told}");
+    }
 }
 
 proptest! {

@@ -194,7 +194,8 @@ impl Observation<'_> {
         console.note(format_args!("notification {sequence}"));
         report::show_response(content, console)?;
         self.shown += 1;
-        Ok(if self.enough.is_some_and(|enough| enough <= self.shown) { Next::Enough } else { Next::GoesOn })
+        let is_enough = console.reader_left || self.enough.is_some_and(|enough| enough <= self.shown);
+        Ok(if is_enough { Next::Enough } else { Next::GoesOn })
     }
 
     /// What a server means that answers without Observe.

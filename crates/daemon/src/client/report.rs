@@ -77,11 +77,15 @@ pub(super) fn show_response(content: &Content<'_>, console: &mut Console<'_>) ->
 }
 
 fn write(bytes: &[u8], console: &mut Console<'_>) -> Result<(), Trouble> {
-    console
-        .output
-        .write_all(bytes)
-        .and_then(|()| console.output.flush())
-        .map_err(|error| Trouble::failed(format!("cannot write to standard output: {error}"), ""))
+    match console.output.write_all(bytes).and_then(|()| console.output.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            console.reader_left = true;
+            Ok(())
+        }
+        written => {
+            written.map_err(|error| Trouble::failed(format!("cannot write to standard output: {error}"), ""))
+        }
+    }
 }
 
 /// Says why there is no answer.
@@ -115,7 +119,12 @@ pub(super) fn explain(ended: &Ended, role: Role, what: What<'_>, timeout: Durati
             (format!("{peer} answered with a message that cannot be read"), String::new())
         }
         Why::Failure(
-            failure @ (Failure::Unreachable | Failure::NotFound | Failure::Overloaded | Failure::TooLarge),
+            failure @ (Failure::Unreachable
+            | Failure::NotFound
+            | Failure::LookUpFailed
+            | Failure::LookUpTimedOut
+            | Failure::Overloaded
+            | Failure::TooLarge),
         ) => (format!("no answer from {peer}: {}", failure.name()), String::new()),
     };
     let may_have_acted = match what {

@@ -39,7 +39,8 @@ pub(super) struct Shown {
 
 pub(super) fn shown(verbose: bool, run: impl FnOnce(&mut Console<'_>) -> Result<Exit, Trouble>) -> Shown {
     let (mut output, mut notes) = (Vec::new(), Vec::new());
-    let mut console = Console { output: &mut output, ends_lines: false, notes: &mut notes, verbose };
+    let mut console =
+        Console { output: &mut output, ends_lines: false, notes: &mut notes, verbose, reader_left: false };
     let exit = run(&mut console).unwrap_or_else(|trouble| {
         console.note(&trouble);
         trouble.exit
@@ -159,8 +160,13 @@ fn a_terminal_gets_a_line_break_more() {
         [("a", true, "a\n"), ("a\n", true, "a\n"), ("", true, ""), ("a", false, "a")]
     {
         let (mut output, mut notes) = (Vec::new(), Vec::new());
-        let mut console =
-            Console { output: &mut output, ends_lines: is_terminal, notes: &mut notes, verbose: false };
+        let mut console = Console {
+            output: &mut output,
+            ends_lines: is_terminal,
+            notes: &mut notes,
+            verbose: false,
+            reader_left: false,
+        };
         let content = Content { payload: payload.as_bytes(), ..Content::bare(Code::CONTENT) };
         report::show(&outcome::Answer::Response(content.into()), &mut console).expect("shown");
         assert_eq!((&*output, &*notes), (expected.as_bytes(), &b""[..]));

@@ -12,29 +12,46 @@ use super::Sockets;
 /// Numbers of listeners; their roles have no room for more.
 const MOST: usize = 1 << 16;
 
+/// An address that cannot be listened on, and why.
+pub(crate) type Unbound = (SocketAddr, io::Error);
+
 /// Listeners that are bound and not in use yet. Dropped, they leave nothing behind.
 #[derive(Debug, Default)]
 pub(crate) struct Bound(Vec<UdpSocket>);
 
-pub(super) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
+impl Bound {
+    /// Binds all of `addresses`.
+    ///
+    /// Shape:  call it where tokio's runtime runs.
+    /// Errors: each that cannot be bound; then none is.
+    pub(crate) fn to(addresses: &[SocketAddr]) -> Result<Self, Vec<Unbound>> {
+        let (mut bound, mut unbound) = (Vec::new(), Vec::new());
+        for &address in addresses {
+            match bind(address) {
+                Ok(socket) => bound.push(socket),
+                Err(error) => unbound.push((address, error)),
+            }
+        }
+        if unbound.is_empty() { Ok(Self(bound)) } else { Err(unbound) }
+    }
+}
+
+fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
     UdpSocket::bind(address, &Options { dual_stack: true, ..Options::default() })
 }
 
 impl Sockets {
     /// Binds those of `addresses` that no socket listens on.
     ///
-    /// Errors: the address that cannot be bound, and why; then none is.
-    pub(crate) fn bind_further(&self, addresses: &[SocketAddr]) -> Result<Bound, (SocketAddr, io::Error)> {
+    /// Errors: each address that cannot be bound; then none is.
+    pub(crate) fn bind_further(&self, addresses: &[SocketAddr]) -> Result<Bound, Vec<Unbound>> {
         let known: Vec<_> = self.listeners().collect();
-        let mut bound = Vec::new();
-        for &address in addresses.iter().filter(|address| !known.contains(address)) {
-            if self.numbers.len() + bound.len() >= MOST && !self.numbers.contains_key(&address) {
-                let error = io::Error::other("too many addresses since the start");
-                return Err((address, error));
-            }
-            bound.push(bind(address).map_err(|error| (address, error))?);
+        let further: Vec<_> = addresses.iter().copied().filter(|address| !known.contains(address)).collect();
+        let mut new = further.iter().filter(|address| !self.numbers.contains_key(address));
+        match new.nth(MOST.saturating_sub(self.numbers.len())) {
+            None => Bound::to(&further),
+            Some(&address) => Err(vec![(address, io::Error::other("too many addresses since the start"))]),
         }
-        Ok(Bound(bound))
     }
 
     /// Listens on further sockets too. An address that was listened on before gets the number it had, so
@@ -107,7 +124,11 @@ mod tests {
         let taken = std::net::UdpSocket::bind(ANY).expect("loopback has ports");
         let taken = taken.local_addr().map(|address| (taken, address)).expect("bound");
         let sockets = Sockets::bind(&[ANY]).expect("loopback has ports");
-        let (address, error) = sockets.bind_further(&[ANY, taken.1]).expect_err("it is taken");
-        assert_eq!((address, error.kind()), (taken.1, io::ErrorKind::AddrInUse));
+        let elsewhere = ([192, 0, 2, 1], 5683).into();
+        let unbound = sockets.bind_further(&[ANY, taken.1, elsewhere]).expect_err("it is taken");
+        let kinds: Vec<_> = unbound.iter().map(|(address, error)| (*address, error.kind())).collect();
+        let all = [(taken.1, io::ErrorKind::AddrInUse), (elsewhere, io::ErrorKind::AddrNotAvailable)];
+        assert_eq!(kinds, all);
+        assert_eq!(sockets.listeners().count(), 1);
     }
 }

@@ -104,6 +104,10 @@ fn write_any(options: &Options<'_>, bytes: &mut Vec<u8>) -> usize {
     let length = text.len();
     *bytes = text.into_bytes();
     bytes.resize(length.max(MOST), 0);
+    if length > LONGEST_KEPT {
+        // Room that doubled on the way would be counted by nobody.
+        bytes.shrink_to_fit();
+    }
     length
 }
 

@@ -171,6 +171,20 @@ impl Bench {
         self.receive(port, &bytes);
     }
 
+    /// A request from anywhere that so many proxies may still pass on.
+    pub(crate) fn come(&mut self, from: IpAddr, path: &str, hop_limit: u8) {
+        self.message_id += 1;
+        let mut options = Vec::new();
+        let mut writer = OptionsWriter::new(&mut options);
+        writer.push(OptionNumber::URI_PATH, path.as_bytes());
+        writer.push(OptionNumber::HOP_LIMIT, &[hop_limit]);
+        let content = Content { options: writer.finish(), ..Content::bare(Code::GET) };
+        let mut bytes = Vec::new();
+        datagram::encode(&mut bytes, MessageType::Confirmable, self.message_id, b"", &content);
+        let remote = SocketAddr::new(from, 40_000);
+        self.give(Input::Datagram { local: LISTENER, remote, bytes: &bytes, truncated: false });
+    }
+
     fn receive(&mut self, port: u16, bytes: &[u8]) {
         let remote = SocketAddr::new(self.host, port);
         self.give(Input::Datagram { local: LISTENER, remote, bytes, truncated: false });

@@ -12,6 +12,8 @@ fn a_failure_has_its_code_and_begins_with_the_evidence() {
         (Failure::Reset, Code::BAD_GATEWAY),
         (Failure::Unreachable, Code::BAD_GATEWAY),
         (Failure::NotFound, Code::BAD_GATEWAY),
+        (Failure::LookUpFailed, Code::BAD_GATEWAY),
+        (Failure::LookUpTimedOut, Code::GATEWAY_TIMEOUT),
         (Failure::Unusable, Code::BAD_GATEWAY),
         (Failure::Overloaded, Code::SERVICE_UNAVAILABLE),
         (Failure::TooLarge, Code::REQUEST_ENTITY_TOO_LARGE),
@@ -141,5 +143,5 @@ fn a_proxy_without_identifier_names_nobody() {
     assert_eq!((content.code, content.payload), (Code::HOP_LIMIT_REACHED, &b""[..]));
     let content = Answer::from(Refusal::HOP_LIMIT_REACHED).write("edge-7", &mut scratch);
     assert_eq!(content.payload, b"edge-7");
-    assert!(Refusal::HOP_LIMIT_REACHED.is_loop() && !Refusal::HOP_LIMIT.is_loop());
+    assert!(Refusal::HOP_LIMIT_REACHED.may_be_loop() && !Refusal::HOP_LIMIT.may_be_loop());
 }

@@ -1,6 +1,6 @@
 //! A Hop-Limit for one request (RFC 8768 §3).
 
-use coapway_message::{Content, OptionNumber};
+use coapway_message::{Content, OptionNumber, OptionsWriter};
 
 use super::insertion::insert;
 
@@ -13,9 +13,18 @@ pub fn with_hop_limit<'s>(content: &Content<'s>, limit: u8, scratch: &'s mut Vec
     insert(content, OptionNumber::HOP_LIMIT, &[limit], scratch)
 }
 
+/// The request as it would be with any number of hops left, its other options in `scratch`, which is cleared.
+pub fn without_hop_limit<'s>(content: &Content<'s>, scratch: &'s mut Vec<u8>) -> Content<'s> {
+    scratch.clear();
+    let mut writer = OptionsWriter::new(scratch);
+    let others = content.options.iter().filter(|&(number, _)| number != OptionNumber::HOP_LIMIT);
+    others.for_each(|(number, value)| writer.push(number, value));
+    Content { options: writer.finish(), ..*content }
+}
+
 #[cfg(test)]
 mod tests {
-    use coapway_message::{Code, OptionsWriter};
+    use coapway_message::Code;
 
     use super::*;
 
@@ -32,5 +41,6 @@ mod tests {
         assert_eq!(numbers, [11, 16, 17]);
         assert_eq!(limited.options.first(OptionNumber::HOP_LIMIT), Some(&[14][..]));
         assert_eq!(with_hop_limit(&limited, 3, &mut other), limited);
+        assert_eq!(without_hop_limit(&limited, &mut other), content);
     }
 }

@@ -42,7 +42,8 @@ impl NameServer {
 
     /// The addresses of `name`, those first that we have a route to, IPv6 before IPv4.
     ///
-    /// Errors: `NotFound` when the server says that there are none, `Failed` when it does not say.
+    /// Errors: `NotFound` when the server says that there are none, `TimedOut` when it says nothing in time,
+    ///         `Failed` when it does not say.
     pub(super) fn look_up(&self, name: &str) -> Result<Found, LookupError> {
         let bare = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         if bare == "localhost" || bare.ends_with(".localhost") {
@@ -70,11 +71,21 @@ impl NameServer {
             },
             (Ok(one), Err(_)) | (Err(_), Ok(one)) if !one.addresses.is_empty() => one,
             (_, Err(error)) | (Err(error), _) => {
-                return Err(LookupError::Failed(format!("{}: {error}", self.address)));
+                return Err(self.explain(&error));
             }
         };
         found.addresses.sort_by_key(|address| !has_route(*address));
         if found.addresses.is_empty() { Err(LookupError::NotFound) } else { Ok(found) }
+    }
+
+    fn explain(&self, error: &Unanswered) -> LookupError {
+        let text = format!("{}: {error}", self.address);
+        match error {
+            Unanswered::Silence => LookupError::TimedOut(text),
+            Unanswered::Refused(_) | Unanswered::Malformed | Unanswered::Aliases | Unanswered::Failed(_) => {
+                LookupError::Failed(text)
+            }
+        }
     }
 
     /// The addresses of one kind, through aliases; none when there are none, or no such name.
@@ -123,9 +134,12 @@ impl NameServer {
         // The kernel now drops what comes from elsewhere, and tells when nobody listens.
         socket.connect(self.address)?;
         let mut buffer = vec![0; UDP_SIZE];
+        // Why the last copy cannot be answered, where more is known than that nobody said anything.
+        let mut refused = None;
         for wait in waits {
             let until = deadline.min(now() + *wait);
-            if socket.send(question.as_slice()).is_err() {
+            refused = socket.send(question.as_slice()).err();
+            if refused.is_some() {
                 continue;
             }
             while let Some(left) = until.checked_duration_since(now()).filter(|left| !left.is_zero()) {
@@ -133,7 +147,12 @@ impl NameServer {
                 let length = match socket.recv(&mut buffer) {
                     Ok(length) => length,
                     // Silence, or nobody listens there at this moment: the next copy may do better.
-                    Err(_) => break,
+                    Err(error) => {
+                        let is_silence =
+                            matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+                        refused = Some(error).filter(|_| !is_silence);
+                        break;
+                    }
                 };
                 let bytes = buffer.get(..length).unwrap_or_default().to_vec();
                 match Message::from_octets(bytes) {
@@ -146,7 +165,7 @@ impl NameServer {
                 }
             }
         }
-        Err(Unanswered::Silence)
+        Err(refused.map_or(Unanswered::Silence, Unanswered::Failed))
     }
 
     fn ask_over_tcp(

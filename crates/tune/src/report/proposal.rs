@@ -103,7 +103,7 @@ fn outlook(text: &mut String, prediction: &Prediction) {
     let Some(base) = prediction.in_force.runs.first() else { return };
     let _ = writeln!(
         text,
-        "    {:28}{:>20}{:>20}",
+        "    {:28}{:>24}{:>24}",
         "",
         "in force",
         if proposed.is_some() { "proposed" } else { "" }
@@ -112,12 +112,12 @@ fn outlook(text: &mut String, prediction: &Prediction) {
         let told =
             proposed.map_or(String::new(), |proposed| predicted(&proposed.of(measure.of), measure.unit));
         let before = predicted(&base.of(measure.of), measure.unit);
-        let _ = writeln!(text, "    {:28}{before:>20}{told:>20}", measure.name);
+        let _ = writeln!(text, "    {:28}{before:>24}{told:>24}", measure.name);
     }
     if proposed.is_some() {
         let _ = writeln!(
             text,
-            "    {:28}{:>20}{:>19.1} %",
+            "    {:28}{:>24}{:>23.1} %",
             "cost, over all scenarios",
             "100 %",
             100.0 * prediction.objective

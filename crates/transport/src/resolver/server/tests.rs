@@ -173,6 +173,26 @@ fn tells_no_such_name_from_no_answer() {
 }
 
 #[test]
+fn tells_silence_from_a_server_that_is_not_there() {
+    const WAITS: [Duration; 2] = [Duration::from_millis(20); 2];
+    let name = "a.example".parse().expect("a name");
+    let ask = |server: &NameServer| {
+        server
+            .find(&name, Rtype::A, &WAITS, now() + LONGEST)
+            .map_err(|error| server.explain(&error))
+            .expect_err("nobody answers")
+    };
+    let silent = Fake::start(|_, _, _| Vec::new());
+    let server = NameServer::new(silent.address);
+    let failed = ask(&server);
+    let told = format!("name look-up timed out: {}: no answer in time", silent.address);
+    assert_eq!((failed.to_string(), silent.asked().len()), (told, 2));
+    drop(silent);
+    let failed = ask(&server);
+    assert!(matches!(&failed, LookupError::Failed(why) if why.contains("refused")), "{failed:?}");
+}
+
+#[test]
 fn one_family_is_enough_when_the_other_gets_no_answer() -> Outcome {
     let server = Fake::start(|name, kind, query| match kind {
         Rtype::A => vec![from_zone(&[("a.example", 9, "127.0.0.3")], name, kind, query, false)],

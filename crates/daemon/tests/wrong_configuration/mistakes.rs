@@ -1,16 +1,12 @@
-//! Each kind of mistake stops the program before it does anything, and says where it is, which key and
-//! value are meant, and what is allowed instead (R-USR-06, R-PAR-04).
-
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+//! Mistakes of each kind, and what is told about them.
 
 /// A mistake, where it was made, and what has to be told about it.
-struct Mistake {
-    kind: &'static str,
-    file: &'static [u8],
-    environment: &'static [(&'static str, &'static str)],
-    arguments: &'static [&'static str],
-    told: &'static [&'static str],
+pub(crate) struct Mistake {
+    pub(crate) kind: &'static str,
+    pub(crate) file: &'static [u8],
+    pub(crate) environment: &'static [(&'static str, &'static str)],
+    pub(crate) arguments: &'static [&'static str],
+    pub(crate) told: &'static [&'static str],
 }
 
 const fn in_file(kind: &'static str, file: &'static str, told: &'static [&'static str]) -> Mistake {
@@ -33,7 +29,7 @@ const fn in_arguments(
     Mistake { kind, file: b"", environment: &[], arguments, told }
 }
 
-const MISTAKES: &[Mistake] = &[
+pub(crate) const MISTAKES: &[Mistake] = &[
     in_file(
         "unknown key, mistyped",
         "[upstream]\nack_timout = \"2s\"\n",
@@ -164,6 +160,25 @@ const MISTAKES: &[Mistake] = &[
         "[upstream]\nqueue = 1\nqueue = 2\n",
         &["coapway.toml:3:1: queue = 2", "duplicate key"],
     ),
+    in_file(
+        "no quotes",
+        "[upstream]\nmax_wait = 30s\n",
+        &[
+            "coapway.toml:2:12: max_wait = 30s",
+            "not TOML: string values must be quoted\n",
+            "write max_wait = \"30s\"",
+        ],
+    ),
+    in_file(
+        "brackets too many",
+        "[[[listen]]]\nuri = \"coap://[::1]\"\n",
+        &["1 error", "coapway.toml:1:3: [[[listen]]]", "a table is [name], and one of several [[name]]"],
+    ),
+    in_file(
+        "no program for alerts",
+        "on_alert = []\n",
+        &["coapway.toml:1:12: on_alert = []", "no program; allowed: an array", "\"off\""],
+    ),
     in_file("not TOML", "[upstream]\nqueue 5\n", &["coapway.toml:2:", "queue 5", "not TOML"]),
     Mistake {
         kind: "not UTF-8",
@@ -272,6 +287,20 @@ const MISTAKES: &[Mistake] = &[
         &["coapway.toml:4:7: listen = coap://127.0.0.1:5683", "already listened on by coap://[::]:5683"],
     ),
     in_file(
+        "listener on another host's address",
+        "[forward]\nenabled = false\n[[listen]]\nuri = \"coap://127.0.0.1:5683\"\n[[listen]]\nuri = \"coap://192.0.2.1\"\n",
+        &[
+            "coapway.toml:6:7: listen = coap://192.0.2.1:5683",
+            "not an address of this host; allowed: 0.0.0.0, 127.0.0.1",
+            "coap://0.0.0.0:5683 listens on all",
+        ],
+    ),
+    in_file(
+        "listener on a broadcast address",
+        "[[listen]]\nuri = \"coap://255.255.255.255\"\n",
+        &["coapway.toml:2:7: listen", "a broadcast address; allowed: coap://ADDRESS:PORT"],
+    ),
+    in_file(
         "records into nowhere",
         "[record]\nfile = \"/no/such/place/records\"\n",
         &["coapway.toml:2:8: record.file = /no/such/place/records", "no directory /no/such/place"],
@@ -280,6 +309,11 @@ const MISTAKES: &[Mistake] = &[
         "no hosts file",
         "resolver = \"hosts:/no/such/hosts\"\n",
         &["coapway.toml:1:12: resolver = hosts:/no/such/hosts", "cannot be read"],
+    ),
+    in_file(
+        "hosts file that is none",
+        "resolver = \"hosts:/dev/zero\"\n",
+        &["coapway.toml:1:12: resolver = hosts:/dev/zero", "not a file"],
     ),
     in_file(
         "name server without port",
@@ -327,6 +361,19 @@ const MISTAKES: &[Mistake] = &[
         &["--listen", "coap://localhost"],
         &["command line: --listen coap://localhost", "a name, not an address; allowed: coap://ADDRESS:PORT"],
     ),
+    in_environment(
+        "listener on another host's address, by variable",
+        &[("COAPWAY__LISTEN", "coap://[2001:db8::1]"), ("COAPWAY__FORWARD__ENABLED", "false")],
+        &[
+            "environment: COAPWAY__LISTEN=coap://[2001:db8::1]:5683",
+            "not an address of this host; allowed: [::]",
+        ],
+    ),
+    in_arguments(
+        "listener on another host's address, by option",
+        &["--listen", "coap://192.0.2.1:7", "--set", "forward.enabled=false"],
+        &["command line: --listen coap://192.0.2.1:7", "not an address of this host; allowed: 0.0.0.0"],
+    ),
     in_arguments(
         "listener on a group",
         &["--listen", "coap://224.0.1.187"],
@@ -352,89 +399,3 @@ const MISTAKES: &[Mistake] = &[
         &["unexpected argument '--lissen'", "--listen"],
     ),
 ];
-
-fn run(verb: &str, directory: &Path, mistake: &Mistake) -> Output {
-    let mut command = command(verb, directory);
-    command.args(["--config", "coapway.toml", "--log", "log"]).args(mistake.arguments);
-    command.envs(mistake.environment.iter().copied()).output().expect("the program runs")
-}
-
-fn command(verb: &str, directory: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_coapway"));
-    command.arg(verb).env_clear().current_dir(directory).stdin(Stdio::null());
-    command
-}
-
-#[test]
-fn each_mistake_is_told_with_its_place_and_what_is_allowed_and_nothing_starts() {
-    assert!(MISTAKES.len() >= 20);
-    for mistake in MISTAKES {
-        let directory = tempfile::tempdir().unwrap();
-        std::fs::write(directory.path().join("coapway.toml"), mistake.file).unwrap();
-        for verb in ["check", "serve"] {
-            let Output { status, stdout, stderr } = run(verb, directory.path(), mistake);
-            let told = String::from_utf8(stderr).expect("the message is text");
-            let kind = mistake.kind;
-            assert_eq!(status.code(), Some(2), "{verb}, {kind}: {told}");
-            assert!(stdout.is_empty(), "{verb}, {kind}: {}", String::from_utf8_lossy(&stdout));
-            for part in mistake.told {
-                assert!(told.contains(part), "{verb}, {kind}: no {part:?} in\n{told}");
-            }
-            let made: Vec<_> = std::fs::read_dir(directory.path())
-                .unwrap()
-                .map(|entry| entry.unwrap().file_name())
-                .collect();
-            assert_eq!(made, ["coapway.toml"], "{verb}, {kind}: a file was made");
-        }
-    }
-}
-
-#[test]
-fn a_file_that_is_none_is_told_with_the_option_that_names_it() {
-    let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("large"), vec![b'\n'; (1 << 20) + 1]).unwrap();
-    for (file, reason) in [
-        ("none", "cannot be read"),
-        (".", "cannot be read"),
-        ("large", "too large"),
-        ("/dev/zero", "too large"),
-    ] {
-        for verb in ["check", "serve"] {
-            let Output { status, stderr, .. } =
-                command(verb, directory.path()).args(["--config", file]).output().unwrap();
-            let told = String::from_utf8(stderr).expect("the message is text");
-            assert_eq!(status.code(), Some(2), "{file}: {told}");
-            assert!(told.contains(&format!("command line: --config {file}\n    {reason}")), "{told}");
-            assert!(told.contains("allowed: a file of at most 1MiB"), "{told}");
-        }
-    }
-}
-
-#[test]
-fn all_mistakes_are_told_at_once() {
-    let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("coapway.toml"), "workers = 0\n[log]\nlevel = \"inf\"\n").unwrap();
-    let mut check = command("check", directory.path());
-    check
-        .args(["--config", "coapway.toml", "--set", "upstream.queue=-1"])
-        .env("COAP_UPSTREAM_MAX_WAIT", "soon");
-    let told = String::from_utf8(check.output().unwrap().stderr).unwrap();
-    assert!(told.starts_with("coapway: 4 errors in the configuration\n"), "{told}");
-}
-
-#[test]
-fn a_good_configuration_is_told_too() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = "[[listen]]\nuri = \"coap://127.0.0.1:5683\"\n[record]\nfile = \"records\"\n";
-    std::fs::write(directory.path().join("coapway.toml"), file).unwrap();
-    let Output { status, stdout, stderr } = command("check", directory.path())
-        .args(["--config", "coapway.toml", "--log", "log"])
-        .output()
-        .unwrap();
-    let told = String::from_utf8(stdout).unwrap();
-    assert!(status.success() && stderr.is_empty(), "{told}");
-    for line in ["3 of 4 retransmissions fit", "memory is at most", "configuration ok"] {
-        assert!(told.contains(line), "no {line:?} in\n{told}");
-    }
-    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing was made");
-}
