@@ -155,6 +155,8 @@ impl<R: Reader> Worker<R> {
             let mut more = false;
             for &place in &ready {
                 more |= self.receive(place, &mut now);
+                // Who gets it works on it meanwhile, and does not fall asleep: to wake it is what costs most.
+                self.sockets.flush(&mut self.unsent);
             }
             if !more {
                 break;
