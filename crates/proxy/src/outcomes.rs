@@ -30,10 +30,17 @@ impl Upstreams {
             }
             Event::Retransmitted { exchange, copies, timeout } => {
                 let Some(outstanding) = self.known(exchange) else { return };
+                // The second has just left, or none may.
+                let is_first = copies == 1
+                    || copies == 2
+                        && self.endpoint.trace(exchange).is_some_and(|course| {
+                            course.further().first().is_some_and(|second| second.sent == now)
+                        });
                 if let Some(origin) = self.origins.get_mut(outstanding.origin) {
                     let loss = Loss {
                         sent: now - timeout,
                         timeout,
+                        is_first,
                         exact_samples: origin.round_trip.exact_samples(),
                     };
                     origin.round_trip.timed_out(timeout);
