@@ -43,7 +43,8 @@ impl Upstreams {
                         is_first,
                         exact_samples: origin.round_trip.exact_samples(),
                     };
-                    origin.round_trip.timed_out(timeout);
+                    let is_silent = origin.window.last_arrival().is_none_or(|arrival| arrival < loss.sent);
+                    origin.round_trip.timed_out(timeout, is_silent);
                     origin.window.timed_out(&loss, now);
                     if copies > 2 {
                         origin.budget.charge();
