@@ -92,7 +92,10 @@ impl Upstreams {
                 self.progress.push_back(Progress::Failed { fetch: outstanding.fetch, failure, trace });
                 self.may_move.push(outstanding.origin);
             }
-            Event::AcknowledgedAgain { peer, message_id } => self.acknowledged_again(peer, message_id, now),
+            Event::AcknowledgedAgain { peer, message_id } => {
+                self.acknowledged_again(peer, message_id, now);
+                self.progress.push_back(Progress::AcknowledgedAgain { peer, message_id });
+            }
             Event::Alive { exchange, round_trip } => {
                 self.pinged(exchange, Some(round_trip), now);
             }

@@ -66,7 +66,15 @@ impl Upstreams {
     /// An exchange failed: an Acknowledgement that comes now says all the same how long the path takes, where
     /// it says of which copy it is.
     pub(crate) fn await_late(&mut self, index: u32, trace: &Trace, now: Instant) {
-        if let Some(several) = Several::with_fresh_ids(trace) {
+        if let Some(several) = trace.course().as_ref().and_then(Several::if_told_apart) {
+            self.await_others(index, &several, now);
+        }
+    }
+
+    /// So it does of an exchange that is over because another was answered.
+    pub(crate) fn replaced(&mut self, index: u32, exchange: ExchangeId, now: Instant) {
+        let course = self.endpoint.ended(exchange).filter(|course| course.acks() == 0);
+        if let Some(several) = course.as_ref().and_then(Several::if_told_apart) {
             self.await_others(index, &several, now);
         }
     }
