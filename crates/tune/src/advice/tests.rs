@@ -107,8 +107,7 @@ fn what_is_told_is_simulated_by_chance_that_the_choice_has_not_seen() {
 #[test]
 fn where_more_is_asked_than_one_at_a_time_can_serve_the_queue_is_predicted_and_a_window_proposed() {
     let crowded = Path { load: 8.0, ..path(0.05) };
-    let mut one = UpstreamParameters::default();
-    one.nstart = Nstart::Fixed(1);
+    let one = UpstreamParameters { nstart: Nstart::Fixed(1), ..UpstreamParameters::default() };
     let (text, seen) = records(&crowded, &one, 10_000, 1);
     let mut tally = Tally::default();
     tally.read("records", text.as_bytes(), &mut |_| ()).expect("text is read");
