@@ -23,6 +23,9 @@ pub struct Listening {
     pub events: bool,
     /// Records of a share of forwards, and sums of answers without a forward.
     pub records: Option<Sampling>,
+    /// Whether a record is held while its copies may still be acknowledged, so that it says how many were
+    /// (`late`). Else each is told at its answer.
+    pub late: bool,
 }
 
 #[derive(Debug)]
@@ -175,6 +178,8 @@ impl Journal {
     fn complete(&mut self, mut record: Box<Record>, now: Instant) {
         if !matches!(record.exchanges, Exchanges::Any(_)) {
             record.late = Some(0);
+            self.drafts.complete(record);
+        } else if !self.listening.late {
             self.drafts.complete(record);
         } else if let Some(record) = self.late.hold(record, now) {
             self.drafts.complete(record);

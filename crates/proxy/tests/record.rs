@@ -34,7 +34,11 @@ fn with(upstream: UpstreamParameters, sampling: Sampling) -> Proxy {
         patience: coapway_proxy::Patience::Off,
         limits: Limits::default(),
     };
-    Proxy::new(parameters, Listening { events: false, records: Some(sampling) }, Seed::from_number(1))
+    Proxy::new(
+        parameters,
+        Listening { events: false, records: Some(sampling), late: true },
+        Seed::from_number(1),
+    )
 }
 
 fn give(proxy: &mut Proxy, role: SocketRole, from: u16, bytes: &[u8], now: Instant) {

@@ -5,4 +5,5 @@ mod bench;
 mod dormant;
 mod kept;
 mod patience;
+mod pings;
 mod shift;

@@ -70,7 +70,7 @@ impl Node {
             patience: Patience::Off,
             limits: Limits::default(),
         };
-        let listening = Listening { events: false, records: records.map(|_| Sampling::ALL) };
+        let listening = Listening { events: false, records: records.map(|_| Sampling::ALL), late: true };
         let proxy = Proxy::new(parameters, listening, Seed::from_number(seed));
         Self { proxy, wake: None, sent: Vec::new(), records, written: Vec::new() }
     }
