@@ -140,7 +140,7 @@ const RESPONSES: [Code; 8] = [
 
 impl World {
     fn new() -> Self {
-        let listening = Listening { events: true, records: Some(Sampling::ALL) };
+        let listening = Listening { events: true, records: Some(Sampling::ALL), late: false };
         let mut world = Self {
             proxy: Proxy::new(parameters(), listening, Seed::from_number(1)),
             now: Instant::ZERO,
@@ -303,7 +303,7 @@ impl World {
             parameters.limits.fetches = 2;
             parameters.downstream.duplicates.memory = 1024;
         }
-        let listening = Listening { events: true, records: (choice & 16 != 0).then_some(Sampling::ALL) };
+        let listening = Listening { events: true, records: (choice & 16 != 0).then_some(Sampling::ALL), late: false };
         let closing = if choice & 32 != 0 { &[SocketId(0)][..] } else { &[] };
         self.proxy.handle_input(Input::Reconfigure { parameters: &parameters, listening, closing }, self.now);
     }

@@ -43,7 +43,7 @@ impl World {
         };
         let none = std::iter::empty::<(String, String)>();
         let config = Config::load(None, none, &overrides).unwrap_or_else(|errors| panic!("{errors}"));
-        let listening = Listening { events: false, records: records.then_some(Sampling::ALL) };
+        let listening = Listening { events: false, records: records.then_some(Sampling::ALL), late: false };
         let proxy = Proxy::new(config.parameters(), listening, Seed::from_number(1));
         (Self { proxy, now: Instant::ZERO, sent: Vec::new() }, config)
     }

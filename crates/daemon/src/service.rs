@@ -241,7 +241,7 @@ fn in_one_line(error: &ConfigError) -> String {
 pub(crate) fn listening(config: &Config) -> Listening {
     let record = config.record();
     let records = (record.destination != RecordDestination::Off).then(|| Sampling::share(record.sample));
-    Listening { events: false, records }
+    Listening { events: false, records, late: true }
 }
 
 /// What the proxy is told, with what this host knows of itself.

@@ -37,6 +37,35 @@ fn on_15_percent_loss_each_load_is_answered_and_soon() {
     }
 }
 
+/// `loss-15` with another share lost.
+fn lossy(share: f64, rate: f64, requests: u32) -> Scenario {
+    let mut scenario = loaded("loss-15", rate, requests);
+    scenario.path.up.loss = share;
+    scenario.path.down.loss = share;
+    scenario
+}
+
+#[test]
+fn loss_by_chance_alone_does_not_close_the_window() {
+    let cells = vec![lossy(0.25, 20.0, 8000), lossy(0.3, 5.0, 8000), lossy(0.3, 20.0, 8000)];
+    for (number, results) in run(cells, &["default", "default,nstart=128"], 1).iter().enumerate() {
+        let [learned, open] = &results[..] else { panic!("two policies") };
+        let (mean, reference) = (of(learned, "mean"), of(open, "mean"));
+        assert!(mean <= 1.35 * reference, "{number}: {mean} s, and {reference} s with an open window");
+        let (answered, reference) = (of(learned, "answered"), of(open, "answered"));
+        assert!(answered >= reference - 0.01, "{number}: {answered}, and {reference} with an open window");
+    }
+}
+
+#[test]
+fn neither_do_round_trips_that_scatter_nor_bindings_that_are_forgotten() {
+    let cells = vec![loaded("nb-iot-a", 20.0, 10_000), loaded("nat-rebind-midway", 100.0, 20_000)];
+    for (number, results) in run(cells, &["default"], 1).iter().enumerate() {
+        let answered = of(&results[0], "answered");
+        assert!(answered >= 0.95, "{number}: {answered}");
+    }
+}
+
 #[test]
 fn no_more_is_sent_again_needlessly_than_the_budget_allows() {
     const BUDGET: f64 = 0.05;
@@ -73,7 +102,9 @@ fn no_more_is_sent_again_needlessly_than_the_budget_allows() {
     let results = run(cells.to_vec(), &["default"], 1);
     for (name, results) in steady.iter().zip(results) {
         let (resent, requests) = (of(&results[0], "resent"), of(&results[0], "requests"));
-        let deviation = (BUDGET * (1.0 - BUDGET) / requests).sqrt();
+        // Who stands in one line at the origin is late together: that counts as a quarter as many.
+        let independent = if *name == "overload-80" { requests / 4.0 } else { requests };
+        let deviation = (BUDGET * (1.0 - BUDGET) / independent).sqrt();
         assert!(resent <= BUDGET + 3.0 * deviation, "{name}: {resent} of {requests}");
     }
 }

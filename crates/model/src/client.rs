@@ -256,7 +256,7 @@ impl Known {
 
     fn timed_out(&mut self, used: Duration) {
         match self {
-            Self::Product(round_trip) => round_trip.timed_out(used),
+            Self::Product(round_trip) => round_trip.timed_out(used, false),
             Self::Fasor(_) => {}
         }
     }

@@ -25,7 +25,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ahash::RandomState;
-use coapway_endpoint::{Copy, Course, Peer, Trace};
+use coapway_endpoint::{Copy, Course, Peer};
 use coapway_time::Instant;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -164,11 +164,10 @@ impl Several {
         Self { peer: course.peer(), acknowledged: course.first_ack_id(), copies: copies.collect() }
     }
 
-    /// `None` where all copies have one Message ID.
-    pub(crate) fn with_fresh_ids(trace: &Trace) -> Option<Self> {
-        let course = trace.course()?;
-        let differ = course.further().last().is_some_and(|last| last.message_id != course.message_id());
-        differ.then(|| Self::of(&course))
+    /// `None` where an Acknowledgement to come says nothing, since all of several copies have one Message ID.
+    pub(crate) fn if_told_apart(course: &Course<'_>) -> Option<Self> {
+        let differ = course.further().last().is_none_or(|last| last.message_id != course.message_id());
+        (course.is_confirmable() && differ).then(|| Self::of(course))
     }
 
     /// When the copies left under this Message ID.

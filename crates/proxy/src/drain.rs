@@ -29,7 +29,7 @@ impl Proxy {
 
     /// Nothing more will come: what is summed up for events and records is told now.
     pub fn close(&mut self, now: Instant) {
-        self.journal.tell_refusals(now);
+        self.journal.tell_all(now);
     }
 
     /// Why a listener takes no new request, if it does not.

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use coapway_endpoint::Course;
+use ahash::RandomState;
+use coapway_endpoint::{Course, Peer};
 use coapway_message::{Content, Evidence, ExchangeId};
 use coapway_time::Instant;
 
@@ -10,7 +11,8 @@ use crate::alert::Alert;
 use crate::cause::Cause;
 use crate::drafts::{Drafts, Place};
 use crate::event::Event;
-use crate::record::Record;
+use crate::late::Late;
+use crate::record::{Exchanges, Record};
 use crate::refusals::Sums;
 use crate::sampling::Sampling;
 
@@ -21,21 +23,32 @@ pub struct Listening {
     pub events: bool,
     /// Records of a share of forwards, and sums of answers without a forward.
     pub records: Option<Sampling>,
+    /// Whether a record is held while its copies may still be acknowledged, so that it says how many were
+    /// (`late`). Else each is told at its answer.
+    pub late: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Journal {
     listening: Listening,
     events: VecDeque<Event>,
     drafts: Drafts,
+    late: Late,
     next_record: u64,
     /// Answers without a record.
     refusals: Sums,
 }
 
 impl Journal {
-    pub(crate) fn new(listening: Listening) -> Self {
-        Self { listening, ..Self::default() }
+    pub(crate) fn new(listening: Listening, hasher: RandomState) -> Self {
+        Self {
+            listening,
+            events: VecDeque::new(),
+            drafts: Drafts::default(),
+            late: Late::new(hasher),
+            next_record: 0,
+            refusals: Sums::default(),
+        }
     }
 
     /// Something else is listened to from now on; `under_way` are the requests that are not answered.
@@ -50,7 +63,7 @@ impl Journal {
         if before.records.is_some() == listening.records.is_some() {
             return;
         }
-        self.tell_refusals(now);
+        self.tell_all(now);
         self.drafts.forget();
         if listening.records.is_some() {
             under_way.for_each(|request| self.drafts.leave_out(request));
@@ -86,17 +99,30 @@ impl Journal {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.refusals.due()
+        [self.refusals.due(), self.late.poll_timeout()].into_iter().flatten().min()
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if self.refusals.due().is_some_and(|due| due <= now) {
             self.events.extend(self.refusals.take(now).map(Event::Refused));
         }
+        while let Some(record) = self.late.expire(now) {
+            self.drafts.complete(record);
+        }
     }
 
-    /// Tells of refusals although their period is not over.
-    pub(crate) fn tell_refusals(&mut self, now: Instant) {
+    /// A message of ours was acknowledged that had been before, or that is over.
+    pub(crate) fn acknowledged_again(&mut self, peer: Peer, message_id: u16) {
+        if let Some(record) = self.late.acknowledged(peer, message_id) {
+            self.drafts.complete(record);
+        }
+    }
+
+    /// Tells of refusals although their period is not over, and of records that are held.
+    pub(crate) fn tell_all(&mut self, now: Instant) {
+        while let Some(record) = self.late.give_up() {
+            self.drafts.complete(record);
+        }
         let over = self.refusals.due().unwrap_or(now);
         self.events.extend(self.refusals.take(over).map(Event::Refused));
     }
@@ -143,8 +169,20 @@ impl Journal {
             Place::Record(mut record) => {
                 (record.code, record.cause, record.evidence, record.answered) = (code, cause, evidence, now);
                 record.bytes_out = size(content);
-                self.drafts.complete(record);
+                self.complete(record, now);
             }
+        }
+    }
+
+    #[inline]
+    fn complete(&mut self, mut record: Box<Record>, now: Instant) {
+        if !matches!(record.exchanges, Exchanges::Any(_)) {
+            record.late = Some(0);
+            self.drafts.complete(record);
+        } else if !self.listening.late {
+            self.drafts.complete(record);
+        } else if let Some(record) = self.late.hold(record, now) {
+            self.drafts.complete(record);
         }
     }
 }

@@ -51,6 +51,7 @@ pub mod cause;
 pub mod event;
 pub mod input;
 pub mod kept;
+mod late;
 pub mod learned;
 pub mod output;
 pub mod parameters;

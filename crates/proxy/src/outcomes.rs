@@ -30,13 +30,21 @@ impl Upstreams {
             }
             Event::Retransmitted { exchange, copies, timeout } => {
                 let Some(outstanding) = self.known(exchange) else { return };
+                // The second has just left, or none may.
+                let is_first = copies == 1
+                    || copies == 2
+                        && self.endpoint.trace(exchange).is_some_and(|course| {
+                            course.further().first().is_some_and(|second| second.sent == now)
+                        });
                 if let Some(origin) = self.origins.get_mut(outstanding.origin) {
                     let loss = Loss {
                         sent: now - timeout,
                         timeout,
+                        is_first,
                         exact_samples: origin.round_trip.exact_samples(),
                     };
-                    origin.round_trip.timed_out(timeout);
+                    let is_silent = origin.window.last_arrival().is_none_or(|arrival| arrival < loss.sent);
+                    origin.round_trip.timed_out(timeout, is_silent);
                     origin.window.timed_out(&loss, now);
                     if copies > 2 {
                         origin.budget.charge();
@@ -84,7 +92,10 @@ impl Upstreams {
                 self.progress.push_back(Progress::Failed { fetch: outstanding.fetch, failure, trace });
                 self.may_move.push(outstanding.origin);
             }
-            Event::AcknowledgedAgain { peer, message_id } => self.acknowledged_again(peer, message_id, now),
+            Event::AcknowledgedAgain { peer, message_id } => {
+                self.acknowledged_again(peer, message_id, now);
+                self.progress.push_back(Progress::AcknowledgedAgain { peer, message_id });
+            }
             Event::Alive { exchange, round_trip } => {
                 self.pinged(exchange, Some(round_trip), now);
             }

@@ -10,6 +10,8 @@ pub(crate) struct Pings {
     pub(crate) wanted: bool,
     pub(crate) under_way: Option<ExchangeId>,
     pub(crate) missed: u32,
+    /// Whether one was ever answered.
+    pub(crate) are_known: bool,
     pub(crate) not_before: Instant,
 }
 

@@ -96,7 +96,7 @@ impl Proxy {
             relay: Relay::new(parameters.relay, limits.fetches),
             lookups: Lookups::new(limits.names, seed.part(3).hasher()),
             alternatives: Alternatives::default(),
-            journal: Journal::new(listening),
+            journal: Journal::new(listening, hasher(12)),
             most_under_way: limits.fetches,
             draining: None,
             closing: Vec::new(),
@@ -256,6 +256,9 @@ impl Proxy {
                 }
                 Progress::Failed { fetch, failure, trace } => self.failed(fetch, failure, trace, now),
                 Progress::Alert(alert) => self.alert(alert),
+                Progress::AcknowledgedAgain { peer, message_id } => {
+                    self.journal.acknowledged_again(peer, message_id);
+                }
             }
         }
         while let Some(event) = self.downstream.poll_event() {

@@ -52,6 +52,8 @@ pub struct Record {
     pub client_message_id: u16,
     /// The exchanges with origins.
     pub exchanges: Exchanges,
+    /// Acknowledgements that came after the answer; `None` where they were not waited for.
+    pub late: Option<u32>,
     /// When the client got an empty Acknowledgement.
     pub early_ack: Option<Instant>,
     /// How long the request waited for its turn.
@@ -86,6 +88,7 @@ impl Record {
             client_token: Token::default(),
             client_message_id: 0,
             exchanges: Exchanges::None,
+            late: None,
             early_ack: None,
             queued: Duration::ZERO,
             window: 0,
@@ -101,7 +104,7 @@ impl Record {
     #[inline(always)]
     pub(crate) fn clear(&mut self) {
         self.path.shrink();
-        (self.exchanges, self.early_ack) = (Exchanges::None, None);
+        (self.exchanges, self.late, self.early_ack) = (Exchanges::None, None, None);
         (self.queued, self.window) = (Duration::ZERO, 0);
     }
 

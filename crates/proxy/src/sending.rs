@@ -171,7 +171,7 @@ impl Upstreams {
                 Attempt::Sent(exchange) => {
                     if let Some(origin) = self.origins.get_mut(index).filter(|_| queued.order.confirmable) {
                         let is_empty = origin.queue.is_empty();
-                        origin.backlog.left(is_empty);
+                        origin.backlog.left(is_empty, queued.order.patience(), now);
                     }
                     let origin = OriginId(index);
                     self.progress.push_back(Progress::Sent { fetch, exchange, origin, waited });

@@ -4,8 +4,8 @@
 //! a lossy path the next exact sample may be far. So what can be told apart is, and where nothing is told
 //! and the back-off is still held when the next request leaves, one CoAP ping (RFC 7252 §4.3) beside it asks
 //! for the round trip: 4 bytes each way. An origin that is asked nothing more is not woken for it. The ping
-//! takes a place in the window and keeps to PROBING_RATE; an origin that leaves two unanswered is not pinged
-//! for a day: some know no ping.
+//! takes a place in the window and keeps to PROBING_RATE; an origin that never answered one and leaves four
+//! unanswered is not pinged for a day: some know no ping, and some paths lose many.
 
 use std::time::Duration;
 
@@ -18,8 +18,9 @@ use crate::parameters::Probe;
 use crate::pings::Pings;
 use crate::upstreams::{Deadline, Upstreams};
 
-/// So many pings in a row without an answer …
-const MOST_MISSED: u32 = 2;
+/// So many pings in a row without an answer, of an origin that never answered one and of others …
+const MOST_MISSED: u32 = 4;
+const MOST_MISSED_OF_KNOWN: u32 = 16;
 /// … and there is none for so long.
 const PAUSE: Duration = Duration::from_secs(24 * 3600);
 /// A ping is waited for at least this long, and for so many timeouts.
@@ -58,6 +59,8 @@ impl Upstreams {
                 origin.round_trip.at_least(now.since(*last), now);
             }
         }
+        // Whoever asks next need not wait as long as that before it is known how long the path takes.
+        origin.pings.wanted |= retransmit.probe != Probe::Off && origin.round_trip.is_backed_off();
         if retransmit.dup_ack_match || retransmit.probe != Probe::Off {
             let was_empty = self.apart.next_end().is_none();
             let watch = origin.round_trip.in_force(parameters.max_wait);
@@ -69,7 +72,15 @@ impl Upstreams {
     /// An exchange failed: an Acknowledgement that comes now says all the same how long the path takes, where
     /// it says of which copy it is.
     pub(crate) fn await_late(&mut self, index: u32, trace: &Trace, now: Instant) {
-        if let Some(several) = Several::with_fresh_ids(trace) {
+        if let Some(several) = trace.course().as_ref().and_then(Several::if_told_apart) {
+            self.await_others(index, &several, now);
+        }
+    }
+
+    /// So it does of an exchange that is over because another was answered.
+    pub(crate) fn replaced(&mut self, index: u32, exchange: ExchangeId, now: Instant) {
+        let course = self.endpoint.ended(exchange).filter(|course| course.acks() == 0);
+        if let Some(several) = course.as_ref().and_then(Several::if_told_apart) {
             self.await_others(index, &several, now);
         }
     }
@@ -161,7 +172,7 @@ impl Upstreams {
         origin.pings.under_way = None;
         match answer {
             Some(round_trip) => {
-                origin.pings.missed = 0;
+                (origin.pings.missed, origin.pings.are_known) = (0, true);
                 origin.window.arrived(now);
                 origin.permits.probing.heard();
                 if let Some(round_trip) = round_trip {
@@ -171,7 +182,8 @@ impl Upstreams {
             }
             None => {
                 origin.pings.missed += 1;
-                if origin.pings.missed >= MOST_MISSED {
+                let most = if origin.pings.are_known { MOST_MISSED_OF_KNOWN } else { MOST_MISSED };
+                if origin.pings.missed >= most {
                     origin.pings = Pings { not_before: now + PAUSE, ..Pings::default() };
                 }
             }

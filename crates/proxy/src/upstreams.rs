@@ -55,6 +55,8 @@ pub(crate) enum Progress {
     Failed { fetch: FetchId, failure: Failure, trace: Option<Box<Trace>> },
     /// Something about an origin that its operator should know.
     Alert(Alert),
+    /// A message was acknowledged that had been before, or that is over.
+    AcknowledgedAgain { peer: Peer, message_id: u16 },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -207,6 +209,7 @@ impl Upstreams {
     pub(crate) fn cancel(&mut self, exchange: ExchangeId, now: Instant) -> Option<Course<'_>> {
         self.endpoint.cancel(exchange)?;
         if let Some(outstanding) = self.end(exchange, now) {
+            self.replaced(outstanding.origin, exchange, now);
             self.may_move.push(outstanding.origin);
         }
         self.endpoint.ended(exchange)

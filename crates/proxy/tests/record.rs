@@ -34,7 +34,11 @@ fn with(upstream: UpstreamParameters, sampling: Sampling) -> Proxy {
         patience: coapway_proxy::Patience::Off,
         limits: Limits::default(),
     };
-    Proxy::new(parameters, Listening { events: false, records: Some(sampling) }, Seed::from_number(1))
+    Proxy::new(
+        parameters,
+        Listening { events: false, records: Some(sampling), late: true },
+        Seed::from_number(1),
+    )
 }
 
 fn give(proxy: &mut Proxy, role: SocketRole, from: u16, bytes: &[u8], now: Instant) {
@@ -94,6 +98,16 @@ fn a_record_agrees_with_what_left() {
     datagram::encode(&mut answer, MessageType::Acknowledgement, left.message_id, left.token, &content);
     give(&mut proxy, SocketRole::Upstream { ipv6: false, number: 0 }, 5700, &answer, now);
     drain(&mut proxy, &mut out, now);
+    assert!(out.records.is_empty(), "two copies may still be acknowledged");
+    let empty = Content::bare(Code::EMPTY);
+    let mut second = Vec::new();
+    datagram::encode(&mut second, MessageType::Acknowledgement, left.message_id, b"", &empty);
+    give(&mut proxy, SocketRole::Upstream { ipv6: false, number: 0 }, 5700, &second, now);
+    while out.records.is_empty() {
+        now = out.wake.expect("not for ever");
+        proxy.handle_input(Input::Wake, now);
+        drain(&mut proxy, &mut out, now);
+    }
 
     let [record] = &out.records[..] else { panic!("{} records", out.records.len()) };
     let mut line = vec![0; Lines::room(record, "default")];
@@ -113,6 +127,7 @@ fn a_record_agrees_with_what_left() {
         format!("\"mid\":{}", left.message_id),
         "\"retries\":2".to_owned(),
         "\"kind\":\"retransmission\"".to_owned(),
+        "\"acks\":1,\"late\":1".to_owned(),
         "\"answer_kind\":\"piggybacked\"".to_owned(),
         "\"early_ack_ms\":500.".to_owned(),
         "\"code\":\"2.05\"".to_owned(),
@@ -151,6 +166,11 @@ fn a_record_names_the_message_id_of_each_copy_and_the_one_that_was_acknowledged(
         give(&mut proxy, SocketRole::Upstream { ipv6: false, number: 0 }, 5700, &bytes, now);
         drain(&mut proxy, &mut after, now);
     }
+    assert!(after.records.is_empty(), "one copy may still be acknowledged");
+    let mut third = Vec::new();
+    datagram::encode(&mut third, MessageType::Acknowledgement, ids[2], b"", &Content::bare(Code::EMPTY));
+    give(&mut proxy, SocketRole::Upstream { ipv6: false, number: 0 }, 5700, &third, now);
+    drain(&mut proxy, &mut after, now);
     let [record] = &after.records[..] else { panic!("{} records", after.records.len()) };
     let mut line = vec![0; Lines::room(record, "default")];
     let length = Lines::new(0).write(record, "default", &|_| None, &mut line).expect("there is room");
@@ -160,6 +180,7 @@ fn a_record_names_the_message_id_of_each_copy_and_the_one_that_was_acknowledged(
     let kinds: Vec<_> = attempts.iter().map(|attempt| &attempt["kind"]).collect();
     assert_eq!(kinds, ["first", "retransmission", "retransmission"]);
     assert_eq!((&line["first_ack_mid"], &line["acks"]), (&ids[1].into(), &2.into()));
+    assert_eq!(line["late"], 1);
     let trace = &record.exchanges.traces()[0];
     let since_second = now.since(out.to_origin[1].0) + Duration::from_millis(30);
     assert_eq!(trace.exact_round_trip(), Some(since_second));
@@ -249,4 +270,21 @@ fn a_record_has_its_exchange_although_another_takes_its_place_at_once() {
     give(&mut proxy, SocketRole::Listener(0), 40_002, &request(), now);
     drain(&mut proxy, &mut out, now);
     assert_eq!((out.to_origin.len(), out.to_client.len()), (2, 2), "the origin asked to be left alone");
+}
+
+#[test]
+fn who_ends_knows_no_more_of_what_comes_late() {
+    let (mut proxy, mut out, now) = (proxy(Sampling::ALL), Out::default(), Instant::ZERO);
+    give(&mut proxy, SocketRole::Listener(0), 40_000, &request(), now);
+    drain(&mut proxy, &mut out, now);
+    let left = out.to_origin[0].1.clone();
+    let left = Datagram::parse(&left).expect("valid");
+    let (mut answer, content) = (Vec::new(), Content::bare(Code::CONTENT));
+    datagram::encode(&mut answer, MessageType::NonConfirmable, 1, left.token, &content);
+    give(&mut proxy, SocketRole::Upstream { ipv6: false, number: 0 }, 5700, &answer, now);
+    drain(&mut proxy, &mut out, now);
+    assert!(out.to_client.len() == 1 && out.records.is_empty(), "it was not acknowledged");
+    proxy.close(now);
+    drain(&mut proxy, &mut out, now);
+    assert_eq!(out.records.iter().map(|record| record.late).collect::<Vec<_>>(), [None]);
 }

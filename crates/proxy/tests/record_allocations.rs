@@ -46,7 +46,11 @@ impl World {
             bytes
         };
         Self {
-            proxy: Proxy::new(parameters, Listening { events: false, records }, Seed::from_number(1)),
+            proxy: Proxy::new(
+                parameters,
+                Listening { events: false, records, late: false },
+                Seed::from_number(1),
+            ),
             lines: Lines::new(0),
             line: vec![0; 8192],
             now: Instant::ZERO,

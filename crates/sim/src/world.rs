@@ -25,7 +25,7 @@ use crate::sockets::{GROUP, LISTENER, address, local, upstream_address};
 /// So many wakes at one instant are a timer that never stops firing.
 const MOST_WAKES: u32 = 10_000;
 /// The journal takes everything down.
-const LISTENING: Listening = Listening { events: true, records: Some(Sampling::ALL) };
+const LISTENING: Listening = Listening { events: true, records: Some(Sampling::ALL), late: false };
 
 /// What a world is made of, beside its actors.
 #[derive(Clone, Debug)]

@@ -13,6 +13,7 @@
 //! ```
 
 mod advice;
+mod blocks;
 mod command;
 mod estimate;
 mod fit;

@@ -3,9 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Records are written when a request is answered; so many are held to bring them into the order in
-/// which their requests came.
-const HELD: usize = 1024;
+use crate::blocks::Blocks;
+
+/// Records are written when a request is answered, or somewhat later; so many are held to bring them into the
+/// order in which their requests came.
+const HELD: usize = 8192;
 /// The longest distance of each class, in seconds.
 const DISTANCES: [f64; 9] = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0];
 /// A correlation counts when it is so many times its standard error.
@@ -26,6 +28,7 @@ pub(crate) struct Neighbours {
     held: BinaryHeap<Reverse<(i64, bool)>>,
     last: Option<(i64, bool)>,
     classes: [Class; DISTANCES.len()],
+    pub(crate) blocks: Blocks,
 }
 
 /// Losses that come together: a path that is bad at times, and loses nothing else.
@@ -57,8 +60,13 @@ impl Neighbours {
 
     fn take(&mut self) -> bool {
         let Some(Reverse((at, in_vain))) = self.held.pop() else { return false };
+        self.blocks.add(in_vain);
+        if self.last.is_some_and(|(before, _)| at < before) {
+            // Its record was held for longer than others can be.
+            return true;
+        }
         if let Some((before, was_in_vain)) = self.last {
-            let seconds = (at - before).max(0) as f64 / 1e6;
+            let seconds = (at - before) as f64 / 1e6;
             if let Some(class) = DISTANCES.iter().position(|&longest| seconds <= longest) {
                 let class = &mut self.classes[class];
                 class.pairs += 1.0;

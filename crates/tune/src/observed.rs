@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::blocks::BLOCK;
 use crate::fit::{Fit, Seen};
 use crate::histogram::Histogram;
 use crate::line::{Answer, Cause, Forward, METHODS};
@@ -11,8 +12,6 @@ use crate::trial::{Reservoir, Trial};
 /// Exchanges that left something in doubt are kept up to this number in each half; the rest of them is
 /// stood for by these.
 const KEPT: usize = 10_000;
-/// So many exchanges after each other go into the same half.
-const BLOCK: u64 = 250;
 /// Origins that are counted by address; one more counts as none of them.
 const MOST_ORIGINS: usize = 16;
 
@@ -80,16 +79,6 @@ pub(crate) struct Observed {
     pub(crate) counts_late: bool,
     pub(crate) neighbours: Neighbours,
     pub(crate) halves: [Half; 2],
-    block: (u64, u64),
-    blocks: Blocks,
-}
-
-/// Means of blocks, to see whether exchanges vary more than independent ones would.
-#[derive(Clone, Copy, Debug, Default)]
-struct Blocks {
-    count: f64,
-    mean: f64,
-    squares: f64,
 }
 
 impl Observed {
@@ -122,8 +111,6 @@ impl Observed {
             counts_late: false,
             neighbours: Neighbours::default(),
             halves: [Half::new(seed), Half::new(seed.wrapping_add(1))],
-            block: (0, 0),
-            blocks: Blocks::default(),
         }
     }
 
@@ -204,12 +191,6 @@ impl Observed {
             Some(time) => half.exact.add(time),
             None => half.others.add(trial),
         }
-        self.block.0 += 1;
-        self.block.1 += u64::from(in_vain);
-        if self.block.0 == BLOCK {
-            self.blocks.add(self.block.1 as f64 / BLOCK as f64);
-            self.block = (0, 0);
-        }
     }
 
     /// To be called when all is read.
@@ -231,12 +212,7 @@ impl Observed {
 
     /// How much more blocks of exchanges vary than independent exchanges would; at least 1.
     pub(crate) fn clustering(&self) -> f64 {
-        let Blocks { count, mean, squares } = self.blocks;
-        let alone = mean * (1.0 - mean) / BLOCK as f64;
-        if count < 8.0 || alone <= 0.0 {
-            return 1.0;
-        }
-        (squares / (count - 1.0) / alone).clamp(1.0, BLOCK as f64)
+        self.neighbours.blocks.clustering()
     }
 
     /// Requests a second, in the minutes in which there were any, where `share` of them was recorded.
@@ -251,15 +227,5 @@ impl Observed {
         let requests: u64 = self.retries.iter().sum();
         let copies: u64 = (0..).zip(&self.retries).map(|(copies, count)| copies * count).sum();
         copies as f64 / requests.max(1) as f64
-    }
-}
-
-impl Blocks {
-    /// Welford's sums.
-    fn add(&mut self, value: f64) {
-        self.count += 1.0;
-        let off = value - self.mean;
-        self.mean += off / self.count;
-        self.squares += off * (value - self.mean);
     }
 }

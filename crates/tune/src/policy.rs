@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use coapway_config::{Config, ConfigErrors, Overrides};
-use coapway_endpoint::Estimator;
+use coapway_endpoint::{Estimator, Nstart};
 use coapway_proxy::UpstreamParameters;
 
 use crate::fit::Fit;
@@ -193,7 +193,10 @@ pub(crate) fn refinements(fit: &Fit, in_force: &UpstreamParameters) -> Vec<Vec<S
     let copies = (most.saturating_sub(1)..=most + 2).filter(|&copies| copies != most && copies <= 10);
     let max_wait = in_force.max_wait;
     let longer = [max_wait * 2].into_iter().filter(|&wait| wait <= Duration::from_secs(120));
+    // A number that was chosen for another path holds requests up, or fills its buffers.
+    let learned = matches!(in_force.nstart, Nstart::Fixed(_)).then(|| set("nstart", "\"auto\""));
     vec![
+        learned.into_iter().collect(),
         vec![set("ack_timeout", written(start(fit)))],
         floors,
         copies.map(|copies| set("max_retransmit", copies)).collect(),

@@ -331,7 +331,8 @@ impl Table for Upstream {
             name: "retransmit.probe",
             field: Field::Value("\"off\" or \"ping_on_ambiguity\"", |t| &mut t.parameters.retransmit.probe),
             doc: "What is done when that tells nothing and a back-off is held: one CoAP ping (4 bytes) asks for \
-                  the round-trip time. An origin that leaves two of them unanswered is not pinged for a day.",
+                  the round-trip time. An origin that never answered one and leaves four unanswered is not \
+                  pinged for a day.",
             why: "",
         },
         Key {

@@ -151,6 +151,7 @@ fn drops_and_counts_while_nobody_reads() {
             write(&mut writer, id, at(id));
             assert!(writer.buffer.lines().len() < FULL, "memory is bounded");
         }
+        write(&mut writer, enough, at(enough));
         writer
     });
     let dropped = writer.dropped();

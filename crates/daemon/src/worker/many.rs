@@ -70,7 +70,7 @@ impl Crowd {
         let sockets = Sockets::bind(&[any]).expect("loopback has ports");
         let listener = sockets.listeners().next().expect("one was bound");
         let resolver = Resolver::new(Source::System, 1, 1).expect("threads can be started");
-        let listening = Listening { events: false, records: None };
+        let listening = Listening { events: false, records: None, late: false };
         let (clock, seed) = (Clock::start(), Seed::from_number(1));
         let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
         Self {

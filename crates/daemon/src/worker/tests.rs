@@ -58,7 +58,7 @@ impl Running {
                 let sockets = Sockets::bind(&[ANY]).expect("loopback has ports");
                 tell_address.send(sockets.listeners().next().expect("one was bound")).expect("awaited");
                 let parameters = told.recv().expect("the test goes on");
-                let listening = Listening { events: true, records: None };
+                let listening = Listening { events: true, records: None, late: false };
                 let resolver = Resolver::new(Source::System, 1, 1).expect("threads can be started");
                 let seed = Seed::from_number(1);
                 let clock = Clock::start();

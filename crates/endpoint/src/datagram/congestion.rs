@@ -1,8 +1,9 @@
 //! NSTART: how many exchanges with one origin may be outstanding (RFC 7252 §4.7).
 //!
 //! A loss alone does not shrink the window, or random loss would close it: it is cut only when the
-//! path gives further reason to believe in congestion. A queue that grows without losing anything is seen by
-//! the round-trip times: what waits there would better wait with us, where clients take turns.
+//! path gives further reason to believe in congestion. What a path loses whatever the window is is found out by
+//! a small one: where that does not help, the window is given back. A queue that grows without losing anything
+//! is seen by the round-trip times: what waits there would better wait with us, where clients take turns.
 
 use std::time::Duration;
 
@@ -17,13 +18,63 @@ const FLOOR: f64 = 4.0;
 /// So many copies in a row without anything from the origin are silence; fewer are chance, since what is lost
 /// takes a place for longer than what is not.
 const SILENCE: u32 = 4;
+/// On a path that loses much, as many as are lost in a row no more often than this.
+const CHANCE: f64 = 0.001;
 
-/// The typical round-trip time moves by this share of itself towards each sample.
-const STEP: f64 = 1.0 / 16.0;
+/// A window up to here fills no buffer.
+const SMALL: f64 = 2.0 * FLOOR;
+/// So many first copies with it say what the path loses by itself, and if no more than so many times as many of
+/// them are enough, a larger one was not to blame.
+const ENOUGH: u32 = 32;
+const BETTER: f64 = 1.25;
+/// With a larger one those of two windows are counted, which is no more than this.
+const MOST: u32 = 256;
+
+/// The typical round-trip time moves by one of so many parts of itself towards each sample, and of as many as
+/// the window has places.
+const PARTS: f64 = 16.0;
+/// Round trips so many times as long are swollen, where they do not scatter: a full buffer of one bandwidth-delay
+/// product makes it two.
+const SWOLLEN: f64 = 1.75;
 /// A queue on the way may make the round trip longer by so much, in microseconds, whatever it was before.
 const QUEUE: f64 = 200_000.0;
 /// What is left of the window, once a round trip, while the queue on the way is longer.
 const RELIEF: f64 = 0.75;
+/// Of so many round trips at the floor, so many that became shorter by less than this say that it is the path
+/// itself.
+const TRIED: u32 = 16;
+const LONG: u32 = TRIED / 4;
+const SHORTER: f64 = 1.5;
+
+/// What becomes of first copies.
+#[derive(Clone, Copy, Debug)]
+struct FirstCopies {
+    /// So many were acknowledged or ran out of time, of those that are counted now, and so many ran out …
+    seen: u32,
+    in_vain: u32,
+    /// … of so many that will be.
+    enough: u32,
+    /// Whether they left since the window became small.
+    by_small: bool,
+    /// The share that was enough: of those counted last, and usually with a small window; 1 before it is known.
+    share: f64,
+    usual: f64,
+    /// Whether the last count, and the last two, say that fewer than half as many are enough as usually.
+    was_lossy: bool,
+    is_lossy: bool,
+}
+
+/// A window that was made small because round trips had become long.
+#[derive(Clone, Copy, Debug)]
+struct Relief {
+    /// What it was, and how long they typically took.
+    size: f64,
+    was_cut: bool,
+    typical: f64,
+    /// So many were seen since it is small, and so many were about as long.
+    seen: u32,
+    long: u32,
+}
 
 /// The window of outstanding exchanges towards one origin.
 #[derive(Clone, Debug)]
@@ -36,12 +87,17 @@ pub struct Window {
     last_arrival: Option<Instant>,
     /// Copies that went without Acknowledgement since then.
     unheard: u32,
-    /// The last exchanges, newest in the lowest bit: one for each that needed a second copy.
-    needed_copies: u128,
+    first_copies: FirstCopies,
+    /// What it was, and the share of first copies that were enough, before a small one was tried; until it is
+    /// known whether that helps.
+    suspected: Option<(f64, f64)>,
     /// The median of the last round-trip times, in microseconds; 0 before the first.
     typical: f64,
-    /// What it was while the window was small.
+    /// Three in four were faster than this.
+    slow: f64,
+    /// The median while the window was small.
     unloaded: f64,
+    relief: Option<Relief>,
 }
 
 impl Window {
@@ -55,9 +111,21 @@ impl Window {
             last_cut: None,
             last_arrival: None,
             unheard: 0,
-            needed_copies: 0,
+            first_copies: FirstCopies {
+                seen: 0,
+                in_vain: 0,
+                enough: 2 * ENOUGH,
+                by_small: false,
+                share: 1.0,
+                usual: 1.0,
+                was_lossy: false,
+                is_lossy: false,
+            },
+            suspected: None,
             typical: 0.0,
+            slow: 0.0,
             unloaded: 0.0,
+            relief: None,
         }
     }
 
@@ -98,6 +166,7 @@ impl Window {
     /// Begins anew with one exchange at a time, as for an origin that nothing is known of.
     pub const fn restart(&mut self) {
         (self.size, self.was_cut) = (1.0, false);
+        (self.suspected, self.relief) = (None, None);
     }
 
     /// Begins with what was learned in another life, which may no longer hold: half of that window, from
@@ -119,52 +188,168 @@ impl Window {
     /// A Confirmable exchange was acknowledged after `copies` copies; `exact_samples` were seen so
     /// far, and `waiting` says whether the queue is not empty.
     pub fn acknowledged(&mut self, copies: u32, exact_samples: u64, waiting: bool) {
-        self.needed_copies = self.needed_copies << 1 | u128::from(copies > 1);
+        if copies == 1 {
+            self.sent_once(false);
+        }
         let Nstart::Auto { max } = self.nstart else { return };
         if exact_samples >= FLOOR_SAMPLES {
             self.size = self.size.max(FLOOR);
         }
+        let size = self.size;
         if copies == 1 && waiting && !self.is_swollen() {
             self.size += if self.was_cut { 1.0 / self.size } else { 1.0 };
         }
+        let is_tried = self.relief.is_some() && size <= FLOOR;
+        if is_tried || self.suspected.is_some() && self.first_copies.by_small {
+            self.size = self.size.min(size);
+        }
         self.size = self.size.min(f64::from(max.max(1)));
+    }
+
+    /// A first copy was acknowledged, or ran out of time.
+    fn sent_once(&mut self, in_vain: bool) {
+        let first_copies = &mut self.first_copies;
+        if first_copies.by_small && f64::from(self.outstanding) > SMALL {
+            // Those that left before are on their way.
+            return;
+        }
+        first_copies.in_vain += u32::from(in_vain);
+        first_copies.seen += 1;
+        if first_copies.seen >= first_copies.enough {
+            self.judge();
+        }
+    }
+
+    /// Enough were counted.
+    ///
+    /// State:   what share of first copies was enough, with a small window as well.
+    /// Formula: the window is lossy when that share is less than half of what it is with a small one, twice
+    ///          in a row: what is lost at one moment is gone, and no window would have saved it. A small window
+    ///          is tried then. Where more first copies are enough with it, half of the large one is left, else
+    ///          all of it.
+    /// Known failure: a queue that is full before the window is larger than 8 looks like loss by chance.
+    #[cold]
+    fn judge(&mut self) {
+        let FirstCopies { seen, in_vain, by_small, usual, was_lossy, .. } = self.first_copies;
+        let share = 1.0 - f64::from(in_vain) / f64::from(seen);
+        let is_lossy = share * 2.0 < usual && self.size > SMALL;
+        if by_small && self.size <= SMALL {
+            self.first_copies.usual = share;
+            if let Some((size, before)) = self.suspected.take() {
+                let is_better = share > before * BETTER;
+                self.size = if is_better { (size / 2.0).max(self.size) } else { size };
+            }
+        } else if usual < 1.0 {
+            // It cannot be much less than what a larger window has.
+            self.first_copies.usual = usual.max(share / BETTER);
+        }
+        self.first_copies.share = share;
+        self.first_copies.is_lossy = is_lossy && was_lossy;
+        self.first_copies.was_lossy = is_lossy;
+        self.count_anew(false);
+    }
+
+    /// Counts first copies from now on; `by_small` says whether the window has just become small.
+    fn count_anew(&mut self, by_small: bool) {
+        let enough = if by_small { ENOUGH } else { ((2.0 * self.size) as u32).clamp(2 * ENOUGH, MOST) };
+        self.first_copies = FirstCopies { seen: 0, in_vain: 0, enough, by_small, ..self.first_copies };
+    }
+
+    /// So many copies in a row are not lost by chance, or however much is lost.
+    fn silence(&self) -> u32 {
+        let lost = 1.0 - self.first_copies.share;
+        let (mut copies, mut chance) = (0, 1.0);
+        while chance > CHANCE && copies < ENOUGH {
+            (copies, chance) = (copies + 1, chance * lost);
+        }
+        copies.max(SILENCE)
     }
 
     /// An exact round-trip time was seen.
     ///
     /// State:   a running median, which single slow answers hardly move, now and when it was measured with
     ///          a window at its floor.
-    /// Formula: while the first is more than twice the second and 200 ms longer, the window does not grow,
-    ///          and once a round trip it is cut by a quarter, down to its floor.
-    /// Known failure: an origin that slows down for reasons of its own is relieved as well. At the floor
-    ///          the new time is taken for the usual one.
+    /// Formula: while the first is 200 ms longer than the second and 1.75 q times as long, where q is how many
+    ///          times as long as the median the upper quartile is, the window does not grow, and once a round
+    ///          trip it is cut by a quarter, down to its floor. If round trips are as long there, it was not
+    ///          to blame: it is what it was, and they are the usual ones.
+    /// Known failure: an origin that slows down for reasons of its own is relieved for a while as well.
     pub fn saw(&mut self, round_trip: Duration, now: Instant) {
         let sample = round_trip.as_micros() as f64;
+        let parts = self.parts();
         if self.typical == 0.0 {
-            self.typical = sample;
-        } else if sample > self.typical {
-            self.typical *= 1.0 + STEP;
-        } else {
-            self.typical *= 1.0 - STEP;
+            (self.typical, self.slow) = (sample, sample);
         }
-        if self.size <= FLOOR || self.unloaded == 0.0 || self.typical * 2.0 < self.unloaded {
+        let step = self.typical / parts;
+        self.typical += if sample > self.typical { step } else { -step };
+        // Three in four are faster.
+        let step = self.slow / parts * 0.5;
+        self.slow += if sample > self.slow { 3.0 * step } else { -step };
+        // That they are longer by themselves is for a relief to say, once it was seen how short they are.
+        let is_unloaded =
+            self.size <= FLOOR && self.relief.is_none() && (!self.was_cut || self.typical < self.unloaded);
+        if is_unloaded || self.unloaded == 0.0 || self.typical * 2.0 < self.unloaded {
             self.unloaded = self.typical;
         }
-        let is_auto = matches!(self.nstart, Nstart::Auto { .. });
-        let pause = Duration::from_micros(self.typical as u64);
-        if self.is_swollen()
-            && self.size > FLOOR
-            && is_auto
-            && self.last_cut.is_none_or(|cut| now.since(cut) >= pause)
-        {
-            self.size = (self.size * RELIEF).max(FLOOR);
-            (self.was_cut, self.last_cut) = (true, Some(now));
+        if self.relief.is_some() {
+            self.watch_relief(sample);
+        }
+        if self.is_swollen() && matches!(self.nstart, Nstart::Auto { .. }) {
+            self.relieve(now);
         }
     }
 
-    /// Whether round trips are longer than they were, as by a queue on the way.
+    /// Round trips are long: less may be under way, if that was not said just now.
+    #[cold]
+    fn relieve(&mut self, now: Instant) {
+        let pause = Duration::from_micros(self.typical as u64);
+        if self.size <= FLOOR || self.last_cut.is_some_and(|cut| now.since(cut) < pause) {
+            return;
+        }
+        let (size, was_cut, typical) = (self.size, self.was_cut, self.typical);
+        self.relief.get_or_insert(Relief { size, was_cut, typical, seen: 0, long: 0 });
+        self.size = (self.size * RELIEF).max(FLOOR);
+        (self.was_cut, self.last_cut, self.suspected) = (true, Some(now), None);
+    }
+
+    /// A round trip since the window is smaller.
+    #[cold]
+    fn watch_relief(&mut self, sample: f64) {
+        let Some(relief) = &mut self.relief else { return };
+        if self.size > FLOOR {
+            if self.size >= relief.size {
+                self.relief = None;
+            }
+            return;
+        }
+        if f64::from(self.outstanding) > FLOOR {
+            // Those that left before are on their way.
+            return;
+        }
+        relief.seen += 1;
+        relief.long += u32::from(sample * SHORTER > relief.typical);
+        if relief.seen >= TRIED {
+            self.unloaded = self.typical;
+            if relief.long >= LONG {
+                (self.size, self.was_cut) = (relief.size, relief.was_cut);
+                self.unloaded = self.typical.max(relief.typical);
+            }
+            self.relief = None;
+        }
+    }
+
+    /// The typical round trip moves by one of so many parts of itself.
+    fn parts(&self) -> f64 {
+        match &self.relief {
+            Some(relief) if relief.seen > 0 => f64::from(1 + relief.seen),
+            _ => self.size.max(PARTS),
+        }
+    }
+
+    /// Whether round trips are longer than they were, as by a queue on the way, and than they scatter.
     fn is_swollen(&self) -> bool {
-        self.typical - self.unloaded > self.unloaded.max(QUEUE)
+        self.typical - self.unloaded > QUEUE
+            && self.typical * self.typical > self.unloaded * self.slow.max(self.typical) * SWOLLEN
     }
 
     /// The wait for an Acknowledgement of a copy sent at `sent` ran out.
@@ -172,20 +357,29 @@ impl Window {
         if matches!(self.nstart, Nstart::Fixed(_)) {
             return;
         }
+        if loss.is_first {
+            self.sent_once(true);
+        }
         // What leaves at the moment of an arrival leaves because of it, or after it was read.
         self.unheard = self.unheard.saturating_add(1);
-        let silent = self.unheard >= SILENCE && self.last_arrival.is_none_or(|arrival| arrival <= loss.sent);
-        // Of fewer, chance makes it most now and then although each way loses but 15 %.
-        let considered = (2.0 * self.size).clamp(64.0, 128.0) as u32;
-        let mask = u128::MAX >> (128 - considered);
-        let mostly_lost = (self.needed_copies & mask).count_ones() * 2 > considered;
+        let silent = self.unheard >= SILENCE
+            && self.last_arrival.is_none_or(|arrival| arrival <= loss.sent)
+            && self.unheard >= self.silence();
+        let mostly_lost = self.first_copies.is_lossy;
         let recently = self.last_cut.is_some_and(|cut| now.since(cut) < loss.timeout);
         let floor = if loss.exact_samples >= FLOOR_SAMPLES { FLOOR } else { 1.0 };
         // A loss before anything was learned says nothing about how far the window may grow.
-        if (silent || mostly_lost || self.is_swollen()) && !recently && self.size > floor {
-            self.size = (self.size / 2.0).max(floor);
+        let has_other_reason = silent || self.is_swollen();
+        if (mostly_lost || has_other_reason) && !recently && self.size > floor {
+            let before = self.size;
+            let is_tried = mostly_lost && !has_other_reason;
+            self.suspected = is_tried.then_some((before, self.first_copies.share));
+            self.relief = self.relief.filter(|_| !silent);
+            self.size = if is_tried { SMALL } else { (before / 2.0).max(floor) };
             self.was_cut = true;
             self.last_cut = Some(now);
+            (self.first_copies.was_lossy, self.first_copies.is_lossy) = (false, false);
+            self.count_anew(before > SMALL && self.size <= SMALL);
         }
     }
 }
@@ -197,246 +391,11 @@ pub struct Loss {
     pub sent: Instant,
     /// The timeout that ran out.
     pub timeout: Duration,
+    /// Whether it was the exchange's first copy.
+    pub is_first: bool,
     /// Exact samples so far.
     pub exact_samples: u64,
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const AUTO: Nstart = Nstart::Auto { max: 1024 };
-
-    fn at(seconds: u64) -> Instant {
-        Instant::ZERO + Duration::from_secs(seconds)
-    }
-
-    fn loss(sent: u64) -> Loss {
-        Loss { sent: at(sent), timeout: Duration::from_secs(2), exact_samples: 100 }
-    }
-
-    fn grown(to: u32) -> Window {
-        let mut window = Window::new(AUTO);
-        while window.size() < to {
-            window.acknowledged(1, 100, true);
-        }
-        window
-    }
-
-    #[test]
-    fn starts_with_one_and_grows_only_while_requests_wait() {
-        let mut window = Window::new(AUTO);
-        assert_eq!(window.size(), 1);
-        window.acknowledged(1, 1, false);
-        assert_eq!(window.size(), 1);
-        window.acknowledged(1, 2, true);
-        assert_eq!(window.size(), 2);
-        window.acknowledged(1, 8, false);
-        assert_eq!(window.size(), 4);
-        assert_eq!(grown(1024).size(), 1024);
-    }
-
-    /// So many copies in a row were lost and nothing was heard meanwhile, the last at `second`.
-    fn silent(window: &mut Window, copies: u32, second: u64) {
-        window.arrived(at(9));
-        (0..copies).for_each(|_| window.timed_out(&loss(10), at(second)));
-    }
-
-    #[test]
-    fn three_copies_in_a_row_are_chance_and_four_are_silence() {
-        for (copies, size) in [(3, 64), (4, 32), (40, 32)] {
-            let mut window = grown(64);
-            silent(&mut window, copies, 12);
-            assert_eq!(window.size(), size, "{copies} copies");
-        }
-        let mut window = grown(64);
-        silent(&mut window, 3, 12);
-        silent(&mut window, 3, 14);
-        assert_eq!(window.size(), 64, "something was heard in between");
-    }
-
-    #[test]
-    fn random_loss_does_not_close_it() {
-        let mut window = grown(64);
-        window.arrived(at(11));
-        window.timed_out(&loss(10), at(12));
-        assert_eq!(window.size(), 64);
-    }
-
-    #[test]
-    fn silence_halves_it_once_a_timeout_and_down_to_the_floor() {
-        let mut window = grown(64);
-        silent(&mut window, 4, 12);
-        window.timed_out(&loss(10), at(13));
-        assert_eq!(window.size(), 32);
-        for second in 0..40 {
-            window.timed_out(&loss(20 + second), at(20 + second));
-        }
-        assert_eq!(window.size(), 4);
-        window.arrived(at(70));
-        window.acknowledged(1, 200, true);
-        assert!(window.size() < 6, "after a cut it grows by one a round trip");
-    }
-
-    #[test]
-    fn a_loss_while_a_queue_stands_halves_it() {
-        let mut window = Window::new(AUTO);
-        round_trips(&mut window, 0, 60, 100);
-        (0..50).for_each(|_| window.saw(Duration::from_secs(2), at(100)));
-        assert_eq!(window.size(), 48, "the queue itself cuts it once a round trip");
-        window.arrived(at(111));
-        window.timed_out(&loss(110), at(112));
-        assert_eq!(window.size(), 24);
-    }
-
-    #[test]
-    fn round_trips_that_scatter_and_random_loss_leave_it_alone() {
-        let mut window = grown(64);
-        let mut random = fastrand::Rng::with_seed(1);
-        for second in 0..5000 {
-            // From a third of the usual to three times as long, and three in ten are lost.
-            window.saw(Duration::from_millis(100).mul_f64(9_f64.powf(random.f64() - 0.5)), at(second));
-            window.arrived(at(second));
-            let is_lost = random.f64() < 0.3;
-            if is_lost {
-                window.timed_out(&loss(second), at(second + 1));
-            }
-            window.acknowledged(1 + u32::from(is_lost), 100, true);
-        }
-        assert_eq!(window.size(), 1024);
-    }
-
-    #[test]
-    fn mostly_lost_exchanges_halve_it() {
-        let mut window = grown(10);
-        for _ in 0..33 {
-            window.acknowledged(2, 100, true);
-        }
-        window.arrived(at(11));
-        window.timed_out(&loss(10), at(12));
-        assert_eq!(window.size(), 5);
-    }
-
-    /// A window of 40, whose last 80 exchanges count: so many of them needed copies, and all before did.
-    fn after_losses(lost: usize) -> Window {
-        let mut window = grown(40);
-        for copies in
-            [2; 48].into_iter().chain([2; 80].into_iter().take(lost)).chain([1; 80].into_iter().skip(lost))
-        {
-            window.acknowledged(copies, 100, false);
-        }
-        window.arrived(at(11));
-        window.timed_out(&loss(10), at(12));
-        window
-    }
-
-    #[test]
-    fn twice_the_window_of_exchanges_says_whether_most_were_lost() {
-        assert_eq!(after_losses(40).size(), 40, "half is not most");
-        assert_eq!(after_losses(41).size(), 20);
-        let mut clean = grown(64);
-        for _ in 0..128 {
-            clean.acknowledged(1, 100, false);
-        }
-        clean.arrived(at(11));
-        clean.timed_out(&loss(10), at(12));
-        assert_eq!(clean.size(), 64, "an exchange of one copy lost none");
-    }
-
-    #[test]
-    fn a_timeout_after_a_cut_it_may_be_cut_again() {
-        let mut window = grown(64);
-        silent(&mut window, 3, 11);
-        for (second, size) in [(12, 32), (13, 32), (14, 16)] {
-            window.timed_out(&loss(10), at(second));
-            assert_eq!(window.size(), size, "at {second} s");
-        }
-    }
-
-    /// So many round trips of `millis`, one a second, while requests wait; returns the smallest window.
-    fn round_trips(window: &mut Window, from: u64, count: u64, millis: u64) -> u32 {
-        let sizes = (from..from + count).map(|second| {
-            window.saw(Duration::from_millis(millis), at(second));
-            window.acknowledged(1, 100, true);
-            window.size()
-        });
-        sizes.min().unwrap_or(0)
-    }
-
-    #[test]
-    fn a_standing_queue_stops_its_growth_and_brings_it_down() {
-        let mut window = Window::new(AUTO);
-        round_trips(&mut window, 0, 60, 100);
-        assert_eq!(window.size(), 64);
-        assert_eq!(round_trips(&mut window, 100, 100, 2000), 4);
-        round_trips(&mut window, 300, 100, 2000);
-        assert!(window.size() > 10, "what lasts is the path, and no queue of ours");
-    }
-
-    #[test]
-    fn neither_single_slow_answers_nor_short_queues_count() {
-        let mut window = grown(64);
-        for exchange in 1..1000 {
-            let millis = if exchange % 10 == 0 { 4000 } else { 20 };
-            window.saw(Duration::from_millis(millis), at(exchange));
-        }
-        assert_eq!(window.size(), 64);
-        for exchange in 0..1000 {
-            window.saw(Duration::from_millis(200), at(exchange));
-        }
-        assert_eq!(window.size(), 64, "ten times as long, and 180 ms");
-    }
-
-    #[test]
-    fn a_loss_at_the_floor_does_not_slow_the_growth() {
-        let mut window = Window::new(AUTO);
-        (0..4).for_each(|_| window.timed_out(&Loss { exact_samples: 0, ..loss(0) }, at(2)));
-        for exchange in 0..20 {
-            window.acknowledged(1, exchange, true);
-        }
-        assert_eq!(window.size(), 21);
-    }
-
-    #[test]
-    fn a_copy_that_left_at_the_moment_of_the_last_arrival_was_not_heard_of() {
-        let mut window = grown(64);
-        window.arrived(at(10));
-        (0..4).for_each(|_| window.timed_out(&loss(10), at(12)));
-        assert_eq!(window.size(), 32);
-    }
-
-    #[test]
-    fn it_begins_anew_with_one_and_resumes_with_half() {
-        let mut window = grown(64);
-        window.restart();
-        assert_eq!(window.size(), 1);
-        window.resume(64);
-        assert_eq!(window.size(), 32);
-        window.resume(1);
-        assert_eq!(window.size(), 1);
-    }
-
-    #[test]
-    fn a_changed_setting_holds_at_once() {
-        let mut window = grown(64);
-        for (nstart, size) in [(Nstart::Fixed(3), 3), (Nstart::Auto { max: 10 }, 10), (AUTO, 64)] {
-            window.set_nstart(nstart);
-            assert_eq!(window.size(), size);
-        }
-    }
-
-    #[test]
-    fn a_number_fixes_it() {
-        let mut window = Window::new(Nstart::Fixed(3));
-        window.acknowledged(1, 100, true);
-        window.timed_out(&loss(0), at(9));
-        assert_eq!(window.size(), 3);
-        for _ in 0..3 {
-            assert!(window.is_open());
-            window.start();
-        }
-        assert!(!window.is_open());
-        window.end();
-        assert!(window.is_open());
-    }
-}
+mod tests;

@@ -25,6 +25,9 @@ const LONGEST_HELD: Duration = Duration::from_secs(60);
 /// time makes each exchange send a copy for ever (RFC 8961 §4 wants 60 s or more).
 const LONGEST: Duration = Duration::from_secs(240);
 
+/// While nothing is heard, no more than so many times the timeout is held.
+const SILENT: u32 = 4;
+
 const SAMPLE_AGE_MICROS: u64 = RtoParameters::SAMPLE_AGE.as_secs() * 1_000_000;
 
 /// The first timeout of an exchange, and how its waits go on from there.
@@ -53,7 +56,8 @@ impl Timing {
 /// Base:    what the configured estimator makes of them.
 /// Back-off: a timeout that ran out is doubled and held for the exchanges to come, until an exact
 ///          sample comes or the origin was left alone for as long as a sample counts. It leaves room
-///          for three copies in the wait it is asked for. What is doubled, and whether, says `carry`;
+///          for three copies in the wait it is asked for. While nothing at all is heard, less is held: who
+///          asks in an outage would be the later to see its end. What is doubled, and whether, says `carry`;
 ///          CoCoA never does, and for `pto` any Acknowledgement ends it.
 #[derive(Clone, Debug)]
 pub struct RoundTrip {
@@ -67,6 +71,8 @@ pub struct RoundTrip {
     /// How many samples there were when the rank of the quantile was found, and the rank.
     ranked: (usize, usize),
     held: Option<Duration>,
+    /// What will be held once the path is heard of by an Acknowledgement that tells no round trip.
+    meant: Option<Duration>,
     /// When a timeout was asked for last.
     asked: Instant,
     /// Left alone for longer than this, in microseconds, what is held or estimated changes.
@@ -85,6 +91,7 @@ impl RoundTrip {
             is_above_cap: false,
             ranked: (0, 1),
             held: None,
+            meant: None,
             asked: Instant::ZERO,
             rest: SAMPLE_AGE_MICROS,
         };
@@ -104,7 +111,7 @@ impl RoundTrip {
             self.is_above_cap = false;
         }
         if self.estimate.carry(parameters.carry) == Carry::Never {
-            self.held = None;
+            (self.held, self.meant) = (None, None);
         }
         self.derive();
     }
@@ -155,7 +162,7 @@ impl RoundTrip {
     #[cold]
     fn was_left_alone(&mut self, now: Instant) {
         if now.since(self.asked) > RtoParameters::SAMPLE_AGE {
-            self.held = None;
+            (self.held, self.meant) = (None, None);
         }
         if self.estimate.age(self.asked, now) {
             self.derive();
@@ -221,7 +228,7 @@ impl RoundTrip {
     /// An exact sample: the time from sending a Confirmable message, sent once, to its
     /// Acknowledgement. It ends a held back-off.
     pub fn sample(&mut self, sample: Duration, now: Instant) {
-        self.held = None;
+        (self.held, self.meant) = (None, None);
         self.samples.push(sample, self.parameters.window, now);
         self.estimate.learn(sample, self.initial, now);
         self.derive();
@@ -231,8 +238,9 @@ impl RoundTrip {
     /// is the time from the first.
     pub fn ambiguous(&mut self, since_first: Duration, retransmissions: u32, now: Instant) {
         if self.estimate.any_acknowledgement_ends_back_off() {
-            self.held = None;
+            (self.held, self.meant) = (None, None);
         }
+        self.hold();
         if self.estimate.learn_ambiguous(since_first, retransmissions, self.initial, now) {
             self.derive();
         }
@@ -250,25 +258,38 @@ impl RoundTrip {
 
     /// A wait of `used` ran out. A doubled value is held for the exchanges to come, once for losses in
     /// parallel: only if the timeout in force is neither far above `used` nor already twice it (Unbound's
-    /// rule).
-    pub fn timed_out(&mut self, used: Duration) {
-        let current = self.held.unwrap_or(self.base.timeout);
-        match self.estimate.carry(self.parameters.carry) {
-            Carry::Auto | Carry::Never => {}
+    /// rule). `is_silent` says that nothing came since the copy left: a path that is not there is not slow, so
+    /// that no more than four times the timeout is held before it is heard of again, or a whole exchange was in
+    /// vain.
+    pub fn timed_out(&mut self, used: Duration, is_silent: bool) {
+        let current = self.meant.or(self.held).unwrap_or(self.base.timeout);
+        let doubled = match self.estimate.carry(self.parameters.carry) {
             Carry::RanOut if current >= used / 2 && current <= used * 2 => {
-                self.held = Some((used * 2).max(current).min(LONGEST_HELD));
+                (used * 2).max(current).min(LONGEST_HELD)
             }
             // Chance only ever lengthens a wait.
-            Carry::InForce if current >= used / 2 && current <= used => {
-                self.held = Some((current * 2).min(LONGEST));
-            }
-            Carry::RanOut | Carry::InForce => {}
+            Carry::InForce if current >= used / 2 && current <= used => (current * 2).min(LONGEST),
+            Carry::Auto | Carry::Never | Carry::RanOut | Carry::InForce => return,
+        };
+        if is_silent {
+            let most = (self.base.timeout * SILENT).max(self.held.unwrap_or_default());
+            (self.held, self.meant) = (Some(doubled.min(most)), Some(doubled));
+        } else {
+            (self.held, self.meant) = (Some(doubled), None);
+        }
+    }
+
+    /// What a silence would have held is held: it is not over, or the path was slow.
+    fn hold(&mut self) {
+        if let Some(meant) = self.meant.take() {
+            self.held = Some(self.held.map_or(meant, |held| held.max(meant)));
         }
     }
 
     /// An exchange that began at `began` is over without an Acknowledgement, the wait after its last
     /// copy included.
     pub fn failed(&mut self, began: Instant, now: Instant) {
+        self.hold();
         if self.estimate.restarts(began, now) {
             self.samples.clear();
             self.estimate.forget();

@@ -16,6 +16,7 @@ use super::congestion::{Loss, Window};
 use super::message::Answered;
 use super::peers::{PeerNumber, Peers};
 use crate::parameters::Nstart;
+use crate::trace::Copy;
 
 /// Responses that wait in one line.
 pub(super) const MOST_WAITING_FOR_ONE: usize = 64;
@@ -171,11 +172,11 @@ impl Turns {
         line.window.acknowledged(copies, line.exact_samples, !line.waiting.is_empty());
     }
 
-    /// The wait after a copy sent at `sent` ran out.
-    pub(super) fn timed_out(&mut self, peer: PeerNumber, sent: Instant, timeout: Duration, now: Instant) {
+    /// The wait after a copy ran out.
+    pub(super) fn timed_out(&mut self, peer: PeerNumber, copy: Copy, is_first: bool, now: Instant) {
         let Some(line) = self.lines.get_mut(&peer) else { return };
-        let exact_samples = line.exact_samples;
-        line.window.timed_out(&Loss { sent, timeout, exact_samples }, now);
+        let (sent, timeout, exact_samples) = (copy.sent, copy.timeout(), line.exact_samples);
+        line.window.timed_out(&Loss { sent, timeout, is_first, exact_samples }, now);
     }
 
     /// Panics when lines and `under_way`, the responses that count, contradict each other.

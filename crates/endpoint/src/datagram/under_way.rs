@@ -61,7 +61,7 @@ impl Endpoint {
                 }
             }
             Kind::Response => {
-                self.turns.timed_out(peer, ran_out.sent, ran_out.timeout(), now);
+                self.turns.timed_out(peer, ran_out, ran_out == first, now);
                 if !leaves && self.leave_turn(exchange) {
                     self.end_turn(peer, now);
                 }

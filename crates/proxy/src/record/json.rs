@@ -142,6 +142,7 @@ impl Record {
     fn plain(&self) -> Option<&Plain> {
         let Exchanges::Plain(plain) = &self.exchanges else { return None };
         let is_plain = plain.answered == self.answered
+            && self.late == Some(0)
             && self.early_ack.is_none()
             && self.queued.is_zero()
             && self.cause == Cause::Origin
@@ -164,7 +165,7 @@ impl Record {
         part.beginning(&took, length);
         part.constant(b",\"first_ack_mid\":");
         part.short(plain.message_id);
-        part.constant(b",\"acks\":1,\"answer_kind\":\"piggybacked\",\"window\":");
+        part.constant(b",\"acks\":1,\"late\":0,\"answer_kind\":\"piggybacked\",\"window\":");
         part.number(self.window.into());
         part.constant(b",\"early_ack_ms\":null,\"queue_ms\":0.000,\"cache\":\"bypass\",\"code\":\"");
         part.code(self.code.class(), self.code.detail());
@@ -242,6 +243,13 @@ impl Record {
         }
         part.constant(b",\"acks\":");
         part.number(sums.acks);
+        match self.late {
+            Some(late) => {
+                part.constant(b",\"late\":");
+                part.number(late.into());
+            }
+            None => part.constant(b",\"late\":null"),
+        }
         match sums.answer {
             Some(AnswerKind::Piggybacked) => {
                 part.constant(b",\"answer_kind\":\"piggybacked\",\"window\":");

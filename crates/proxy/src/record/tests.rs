@@ -94,6 +94,7 @@ fn reference(record: &Record, outside: &Outside<'_>) -> String {
     let first_ack_id = acknowledged.and_then(|trace| trace.first_ack_id);
     field("first_ack_mid", first_ack_id.map_or("null".to_owned(), |id| id.to_string()));
     field("acks", traces.iter().map(|trace| u64::from(trace.acks)).sum::<u64>().to_string());
+    field("late", record.late.map_or("null".to_owned(), |late| late.to_string()));
     let answer = traces.last().and_then(|trace| trace.answer);
     field("answer_kind", optional(answer.map(|kind| kind.name().to_owned())));
     field("window", record.window.to_string());
@@ -202,7 +203,7 @@ fn record() -> impl Strategy<Value = Record> {
     let evidence = prop::option::of(prop_oneof![Just(Evidence::NotSent), Just(Evidence::OutcomeUnknown)]);
     let who = (any::<u64>(), address(), token(), any::<u16>(), any::<bool>(), path(), 0..9_u8);
     let end = (micros(), cause, evidence, 0x40..0xC0_u8, any::<[u32; 3]>(), any::<bool>());
-    let wait = (prop::option::of(micros()), prop_oneof![Just(0), micros()]);
+    let wait = (prop::option::of(micros()), prop_oneof![Just(0), micros()], prop::option::of(0..3_u32));
     let what = micros().prop_flat_map(|received| {
         (
             Just(received),
@@ -212,7 +213,7 @@ fn record() -> impl Strategy<Value = Record> {
             ],
         )
     });
-    (who, what, wait, end).prop_map(|(who, (received, traces), (early, queued), end)| {
+    (who, what, wait, end).prop_map(|(who, (received, traces), (early, queued, late), end)| {
         let (id, client, client_token, client_message_id, confirmable, path, method) = who;
         let (took, cause, evidence, code, [window, bytes_in, bytes_out], is_plain) = end;
         let at = |micros| Instant::from_micros(received + micros);
@@ -226,6 +227,7 @@ fn record() -> impl Strategy<Value = Record> {
             confirmable,
             client_token,
             client_message_id,
+            late,
             early_ack: early.map(at),
             queued: Duration::from_micros(queued),
             window,
@@ -242,6 +244,7 @@ fn record() -> impl Strategy<Value = Record> {
                 trace.first_ack_id = trace.first_ack_id.or(trace.copies.first().map(|copy| copy.message_id));
                 (trace.acks, trace.answer, trace.confirmable) = (1, Some(AnswerKind::Piggybacked), true);
                 (record.early_ack, record.queued) = (None, Duration::ZERO);
+                record.late = record.late.and(Some(0));
                 (record.cause, record.evidence) = (Cause::Origin, None);
             }
             add(&mut record, &trace);
@@ -324,7 +327,7 @@ fn add(record: &mut Record, trace: &Trace) {
     record.exchanges.add(&trace.course().expect("a copy left"), record.received);
 }
 
-/// As the first version of this program wrote them, and one field more.
+/// As the first version of this program wrote them, and two fields more.
 #[test]
 fn lines_stay_what_they_were() {
     let copy = |message_id, sent, timeout| {
@@ -361,6 +364,7 @@ fn lines_stay_what_they_were() {
         code: Code::CONTENT,
         bytes_in: 12,
         bytes_out: 6,
+        late: Some(0),
         ..Record::blank()
     };
     let listener = Some(([10, 0, 0, 1], 5683).into());
@@ -376,6 +380,7 @@ fn lines_stay_what_they_were() {
     add(&mut record, &trace(&copies, 1, Some(AnswerKind::Separate)));
     add(&mut record, &trace(&[copy(18, 3_212_000, 1000)], 0, None));
     record.early_ack = Some(Instant::from_micros(1_500_103));
+    record.late = Some(1);
     record.queued = Duration::from_micros(412);
     (record.code, record.cause) = (Code::GATEWAY_TIMEOUT, Cause::Failed(Failure::TimedOut));
     record.evidence = Some(Evidence::OutcomeUnknown);

@@ -64,7 +64,7 @@ impl Forwards {
         Self {
             proxy: Proxy::new(
                 parameters,
-                Listening { events: false, records: records.then_some(Sampling::ALL) },
+                Listening { events: false, records: records.then_some(Sampling::ALL), late: false },
                 Seed::from_number(7),
             ),
             now: Instant::ZERO,

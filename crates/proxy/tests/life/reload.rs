@@ -307,8 +307,11 @@ fn less_room_than_is_taken_lets_nobody_go() {
 fn records_begin_and_end_with_a_reload_and_tell_no_half_truths() {
     let mut bench = Bench::new(settings(&[A]));
     let parameters = settings(&[A]);
-    let recording =
-        |records: bool| Listening { events: false, records: records.then_some(coapway_proxy::Sampling::ALL) };
+    let recording = |records: bool| Listening {
+        events: false,
+        records: records.then_some(coapway_proxy::Sampling::ALL),
+        late: false,
+    };
     bench.get(1, "a");
     bench.give(Input::Reconfigure { parameters: &parameters, listening: recording(true), closing: &[] });
     let request = bench.only_sent();

@@ -49,6 +49,7 @@ pub(crate) struct Bench {
     pub(crate) proxy: Proxy,
     pub(crate) now: Instant,
     pub(crate) sent: Vec<Sent>,
+    pub(crate) pings: Vec<Sent>,
     pub(crate) answers: Vec<Answer>,
     pub(crate) alerts: Vec<&'static str>,
     /// Cause, evidence and copies of each request that is over.
@@ -79,13 +80,14 @@ pub(crate) fn settings(upstream: UpstreamParameters, patience: Patience) -> Para
 
 impl Bench {
     pub(crate) fn new(parameters: Parameters) -> Self {
-        let listening = Listening { events: true, records: Some(Sampling::ALL) };
+        let listening = Listening { events: true, records: Some(Sampling::ALL), late: true };
         Self {
             host: Ipv4Addr::LOCALHOST.into(),
             proxy: Proxy::new(parameters, listening, Seed::from_number(1)),
             // An hour before there may be something to remember.
             now: Instant::ZERO + 3600 * SECOND,
             sent: Vec::new(),
+            pings: Vec::new(),
             answers: Vec::new(),
             alerts: Vec::new(),
             records: Vec::new(),
@@ -104,7 +106,12 @@ impl Bench {
                 Output::Transmit(transmit) => {
                     let (from, bytes) = (transmit.peer.local.socket, transmit.datagram.to_vec());
                     match SocketRole::of(from) {
-                        SocketRole::Upstream { .. } => self.sent.push(Sent { from, bytes }),
+                        SocketRole::Upstream { .. } => {
+                            let is_ping =
+                                Datagram::parse(&bytes).is_ok_and(|sent| sent.content.code == Code::EMPTY);
+                            let list = if is_ping { &mut self.pings } else { &mut self.sent };
+                            list.push(Sent { from, bytes });
+                        }
                         SocketRole::Listener(_) => {
                             let datagram = Datagram::parse(&bytes).expect("well formed");
                             let content = datagram.content;
@@ -204,6 +211,15 @@ impl Bench {
         let mut bytes = Vec::new();
         datagram::encode(&mut bytes, MessageType::Acknowledgement, asked.message_id, asked.token, &content);
         let local = Local { socket: request.from, address: None };
+        self.give(Input::Datagram { local, remote: ORIGIN, bytes: &bytes, truncated: false });
+    }
+
+    /// The origin is there.
+    pub(crate) fn pong(&mut self, ping: &Sent) {
+        let asked = Datagram::parse(&ping.bytes).expect("well formed");
+        let mut bytes = Vec::new();
+        datagram::encode(&mut bytes, MessageType::Reset, asked.message_id, b"", &Content::bare(Code::EMPTY));
+        let local = Local { socket: ping.from, address: None };
         self.give(Input::Datagram { local, remote: ORIGIN, bytes: &bytes, truncated: false });
     }
 

@@ -6,4 +6,5 @@ mod circle;
 mod dormant;
 mod kept;
 mod patience;
+mod pings;
 mod shift;

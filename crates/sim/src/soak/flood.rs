@@ -50,7 +50,7 @@ pub fn run(flood: Flood) -> Report {
     let requests = rate * duration;
     // A client that kept to the rules would run out of Message IDs of its own, too.
     let clients = (rate * 250).div_ceil(1 << 15).max(1);
-    let listening = Listening { events: false, records: None };
+    let listening = Listening { events: false, records: None, late: false };
     let mut world = Stripped::new(parameters(source_ports), listening, Both::new(requests, source_ports));
     for request in 0..requests {
         let at = Instant::from_micros(u64::from(request) * 1_000_000 / u64::from(rate));

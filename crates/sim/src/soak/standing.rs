@@ -48,7 +48,7 @@ pub fn run(standing: Standing) -> Report {
     // Between two counts some end, never more than were asked between two.
     let enough = exchanges + exchanges / 50 + 10;
     let at_once = exchanges.div_ceil(1000);
-    let listening = Listening { events: true, records: None };
+    let listening = Listening { events: true, records: None, late: false };
     let mut world = Stripped::new(parameters(), listening, Peers::default());
     let mut seen = Seen::default();
     let mut full_since = None;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use coapway_endpoint::Estimator;
+use coapway_endpoint::{Estimator, Nstart};
 use coapway_proxy::UpstreamParameters;
 
 use super::*;
@@ -102,4 +102,31 @@ fn what_is_told_is_simulated_by_chance_that_the_choice_has_not_seen() {
     let (chosen, told) = (of(FEW.search.0), of(FEW.told.0));
     assert_eq!((chosen.len(), told.len()), (2, 4), "{seen:?}");
     assert!(chosen.is_disjoint(&told), "{seen:?}");
+}
+
+#[test]
+fn where_more_is_asked_than_one_at_a_time_can_serve_the_queue_is_predicted_and_a_window_proposed() {
+    let crowded = Path { load: 8.0, ..path(0.05) };
+    let one = UpstreamParameters { nstart: Nstart::Fixed(1), ..UpstreamParameters::default() };
+    let (text, seen) = records(&crowded, &one, 10_000, 1);
+    let mut tally = Tally::default();
+    tally.read("records", text.as_bytes(), &mut |_| ()).expect("text is read");
+    tally.finish();
+    let (name, observed) = tally.upstreams.iter().next().expect("an upstream");
+    let file = "[[upstreams]]\nname = \"origin\"\nuri = \"coap://10.2.0.1\"\nnstart = 1\n";
+    let effort = Effort { told: (1000, 4), ..FEW };
+    let search = Search { effort, ..search(&Rehearsal) };
+    let file = Some((std::path::Path::new("coapway.toml"), file));
+    let advice = Advice::new(name, observed, tally.recorded(), file, &search).expect("it is right");
+    let Verdict::Known(known) = advice.verdict else { panic!("10 000 are enough") };
+    let predicted = known.prediction.in_force.runs[0].of(|run| run.mean).value;
+    assert!(
+        (predicted / seen.mean - 1.0).abs() < 0.15,
+        "{predicted} ms, and {} ms in the records",
+        seen.mean
+    );
+    let answered = known.prediction.in_force.runs[0].of(|run| run.answered).value;
+    assert!((answered - seen.answered).abs() < 0.05, "{answered}, and {} in the records", seen.answered);
+    let proposed = known.found.policy.expect("something is better").settings;
+    assert!(proposed.contains(&set("nstart", "\"auto\"")), "{proposed:?}");
 }

@@ -70,7 +70,7 @@ impl Node {
             patience: Patience::Off,
             limits: Limits::default(),
         };
-        let listening = Listening { events: false, records: records.map(|_| Sampling::ALL) };
+        let listening = Listening { events: false, records: records.map(|_| Sampling::ALL), late: true };
         let proxy = Proxy::new(parameters, listening, Seed::from_number(seed));
         Self { proxy, wake: None, sent: Vec::new(), records, written: Vec::new() }
     }
@@ -91,8 +91,18 @@ impl Node {
         self.give(Input::Wake, now);
     }
 
+    /// Nothing more comes: records that are held are made.
+    pub(crate) fn close(&mut self, now: u64) {
+        self.proxy.close(Instant::from_micros(now));
+        self.carry_out();
+    }
+
     fn give(&mut self, input: Input<'_>, now: u64) {
         self.proxy.handle_input(input, Instant::from_micros(now));
+        self.carry_out();
+    }
+
+    fn carry_out(&mut self) {
         loop {
             match self.proxy.poll_output() {
                 Output::Transmit(transmit) => {

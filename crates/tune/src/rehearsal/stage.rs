@@ -20,6 +20,9 @@ const RESPONSES: u32 = 5;
 /// Its first wait for an Acknowledgement, in µs.
 const RESPONSE_WAIT: u64 = 2_500_000;
 
+/// So many times `max_wait` pass before a run counts.
+const LONGEST_WAITS: f64 = 4.0;
+
 /// What is known of one request.
 #[derive(Clone, Debug, Default)]
 struct Request {
@@ -68,10 +71,12 @@ pub(crate) struct Stage<'p> {
     open: usize,
 }
 
-/// What so many requests went through, after a quarter as many that are not counted: whoever begins has
-/// learned nothing yet, and does so once.
+/// What so many requests went through, after a start that is not counted: whoever begins has learned nothing
+/// yet, and does so once, and where more is asked than can be served the queue has to become what it will be.
+/// That takes a few of the longest waits; it is a quarter as many requests at least, and twice as many at most.
 pub(crate) fn run(path: &Path, policy: &UpstreamParameters, requests: usize, seed: u64) -> Run {
-    let warming_up = requests / 4;
+    let settled = path.load * policy.max_wait.as_secs_f64() * LONGEST_WAITS;
+    let warming_up = (settled as usize).clamp(requests / 4, 2 * requests);
     let mut stage = Stage::new(path, policy, None, requests + warming_up, seed);
     stage.play();
     stage.run(warming_up)
@@ -108,6 +113,11 @@ impl<'p> Stage<'p> {
 
     /// Lets everything happen until all are answered.
     pub(crate) fn play(&mut self) {
+        self.go_on();
+        self.node.close(self.now);
+    }
+
+    fn go_on(&mut self) {
         self.enter(0, Happening::Ask(0));
         while self.open > 0 || self.requests.len() < self.wanted {
             let next = self.queue.peek().map(|Reverse((at, ..))| *at);

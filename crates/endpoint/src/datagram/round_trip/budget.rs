@@ -110,7 +110,7 @@ mod tests {
         let before = round_trip.in_force(WAIT);
         round_trip.at_least(before, Instant::ZERO);
         assert_eq!(round_trip.in_force(WAIT), before, "no longer than the timeout");
-        round_trip.timed_out(before);
+        round_trip.timed_out(before, false);
         (0..3).for_each(|_| round_trip.at_least(Duration::from_secs(1), Instant::ZERO));
         assert!(round_trip.is_backed_off(), "it is no exact sample");
         assert_eq!((round_trip.exact_samples(), round_trip.len()), (60, 60));

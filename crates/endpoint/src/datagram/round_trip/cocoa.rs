@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn no_back_off_is_carried() {
         let mut round_trip = cocoa(2.0);
-        round_trip.timed_out(Duration::from_secs(2));
+        round_trip.timed_out(Duration::from_secs(2), false);
         assert_eq!(round_trip.in_force(WAIT), Duration::from_secs(2));
     }
 }

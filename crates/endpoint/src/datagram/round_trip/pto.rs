@@ -74,7 +74,7 @@ mod tests {
         let timeouts = |estimator| {
             let mut round_trip = RoundTrip::new(parameters(estimator), Duration::from_secs(2));
             round_trip.sample(Duration::from_millis(100), at(0));
-            round_trip.timed_out(Duration::from_millis(300));
+            round_trip.timed_out(Duration::from_millis(300), false);
             let backed_off = round_trip.in_force(WAIT);
             round_trip.ambiguous(Duration::from_millis(400), 1, at(500));
             (backed_off.as_millis(), round_trip.in_force(WAIT).as_millis())

@@ -84,7 +84,7 @@ fn old_samples_expire() {
 fn a_back_off_is_held_until_an_exact_sample() {
     let mut round_trip = fed([100; 50]);
     let first = round_trip.timeout(WAIT, 0, Instant::ZERO).timeout;
-    round_trip.timed_out(first);
+    round_trip.timed_out(first, false);
     assert_eq!(round_trip.timeout(WAIT, 0, Instant::ZERO).timeout, first * 2);
     round_trip.sample(Duration::from_millis(100), Instant::ZERO);
     assert_eq!(round_trip.timeout(WAIT, 0, Instant::ZERO).timeout, first);
@@ -95,7 +95,7 @@ fn parallel_losses_double_once() {
     let mut round_trip = fed([100; 50]);
     let first = round_trip.timeout(WAIT, 0, Instant::ZERO).timeout;
     for _ in 0..10 {
-        round_trip.timed_out(first);
+        round_trip.timed_out(first, false);
     }
     assert_eq!(round_trip.timeout(WAIT, 0, Instant::ZERO).timeout, first * 2);
 }
@@ -105,7 +105,7 @@ fn only_a_wait_like_the_one_in_force_is_doubled() {
     for (used, held) in [(900, 2000), (1100, 2200), (2000, 4000), (4000, 8000), (4100, 2000), (60_000, 2000)]
     {
         let mut round_trip = round_trip();
-        round_trip.timed_out(Duration::from_millis(used));
+        round_trip.timed_out(Duration::from_millis(used), false);
         assert_eq!(
             round_trip.timeout(WAIT, 0, Instant::ZERO).timeout,
             Duration::from_millis(held),
@@ -113,7 +113,7 @@ fn only_a_wait_like_the_one_in_force_is_doubled() {
         );
     }
     let mut longest = RoundTrip::new(p95(), Duration::from_secs(50));
-    longest.timed_out(Duration::from_secs(50));
+    longest.timed_out(Duration::from_secs(50), false);
     assert_eq!(longest.timeout(10 * WAIT, 0, Instant::ZERO).timeout, LONGEST_HELD);
 }
 
@@ -133,7 +133,7 @@ fn a_held_back_off_leaves_room_for_three_copies() {
     let mut round_trip = fed([1000; 50]);
     let mut used = round_trip.timeout(WAIT, 0, Instant::ZERO).timeout;
     for _ in 0..8 {
-        round_trip.timed_out(used);
+        round_trip.timed_out(used, false);
         used = used.max(round_trip.timeout(WAIT, 0, Instant::ZERO).timeout);
     }
     let timeout = round_trip.timeout(Duration::from_secs(30), 0, Instant::ZERO).timeout;
@@ -144,7 +144,7 @@ fn a_held_back_off_leaves_room_for_three_copies() {
 fn a_held_back_off_ends_when_the_origin_was_left_alone() {
     let mut round_trip = round_trip();
     let start = Duration::from_secs(2);
-    round_trip.timed_out(round_trip.clone().timeout(WAIT, 0, Instant::ZERO).timeout);
+    round_trip.timed_out(round_trip.clone().timeout(WAIT, 0, Instant::ZERO).timeout, false);
     let busy = Instant::ZERO + Duration::from_secs(900);
     assert_eq!(round_trip.timeout(WAIT, 0, busy).timeout, start * 2);
     assert_eq!(round_trip.timeout(WAIT, 0, busy + Duration::from_secs(901)).timeout, start);
@@ -179,7 +179,7 @@ fn a_constant_path_beyond_the_cap_is_learned_and_no_longer_sent_twice() {
         let mut used = timeout;
         let mut elapsed = used;
         while elapsed < path {
-            round_trip.timed_out(used);
+            round_trip.timed_out(used, false);
             used *= 2;
             elapsed += used;
         }
@@ -196,7 +196,7 @@ fn ambiguous_exchanges_neither_shrink_nor_stretch_what_was_learned() {
     for _ in 0..30 {
         let used = round_trip.timeout(Duration::from_secs(30), 0, Instant::ZERO).timeout;
         assert!(used >= RtoParameters::default().floor);
-        round_trip.timed_out(used);
+        round_trip.timed_out(used, false);
         assert_eq!(round_trip.quantile(), Some(Duration::from_millis(50)));
         assert_eq!(round_trip.exact_samples(), 30);
     }
@@ -219,7 +219,7 @@ fn each_origin_has_the_timeout_of_its_own_path() {
             assert!(used >= Duration::from_millis(200) && used < Duration::from_secs(2), "{used:?}");
         }
         if random.f64() < 0.1 {
-            near.timed_out(used);
+            near.timed_out(used, false);
         } else {
             near.sample(Duration::from_millis(20), now);
         }
@@ -241,7 +241,7 @@ fn a_back_off_is_carried_by_all_but_cocoa_and_only_if_wanted() {
         for carry in [Carry::Auto, Carry::InForce, Carry::RanOut, Carry::Never] {
             let parameters = RtoParameters { carry, ..parameters(estimator) };
             let mut round_trip = RoundTrip::new(parameters, Duration::from_secs(2));
-            round_trip.timed_out(Duration::from_secs(2));
+            round_trip.timed_out(Duration::from_secs(2), false);
             let is_cocoa = matches!(estimator, Estimator::Cocoa | Estimator::CocoaStrong);
             let expected = if carry == Carry::Never || is_cocoa { 2 } else { 4 };
             assert_eq!(round_trip.in_force(WAIT), Duration::from_secs(expected), "{estimator:?}, {carry:?}");
@@ -253,7 +253,7 @@ fn a_back_off_is_carried_by_all_but_cocoa_and_only_if_wanted() {
 fn what_chance_added_to_a_wait_is_not_carried() {
     let held = |estimator, used: &[u64]| {
         let mut round_trip = RoundTrip::new(parameters(estimator), Duration::from_secs(2));
-        used.iter().for_each(|&millis| round_trip.timed_out(Duration::from_millis(millis)));
+        used.iter().for_each(|&millis| round_trip.timed_out(Duration::from_millis(millis), false));
         round_trip.in_force(Duration::MAX).as_millis()
     };
     for estimator in [Estimator::Budget, Estimator::Rfc6298, Estimator::Linux, Estimator::Pto] {
@@ -267,7 +267,7 @@ fn what_chance_added_to_a_wait_is_not_carried() {
     assert_eq!(held(Estimator::P95, &[3000]), 6000, "unless that is asked for, or always was so");
     let parameters = RtoParameters { carry: Carry::InForce, ..parameters(Estimator::P95) };
     let mut round_trip = RoundTrip::new(parameters, Duration::from_secs(2));
-    round_trip.timed_out(Duration::from_secs(3));
+    round_trip.timed_out(Duration::from_secs(3), false);
     assert_eq!(round_trip.in_force(WAIT), Duration::from_secs(4));
 }
 
@@ -280,9 +280,9 @@ fn an_estimator_that_is_changed_to_learns_from_the_samples_there_are() {
             changed.sample(sample, Instant::ZERO);
             from_the_start.sample(sample, Instant::ZERO);
         }
-        changed.timed_out(Duration::from_secs(2));
+        changed.timed_out(Duration::from_secs(2), false);
         changed.set_parameters(parameters(estimator), Duration::from_secs(2));
-        from_the_start.timed_out(Duration::from_secs(2));
+        from_the_start.timed_out(Duration::from_secs(2), false);
         let base = |round_trip: &RoundTrip| round_trip.base.timeout;
         assert_eq!(base(&changed), base(&from_the_start), "{estimator:?}");
         let carries = changed.estimate.carry(Carry::Auto) != Carry::Never;
@@ -316,7 +316,7 @@ fn no_estimate_leaves_its_bounds() {
                 if step % 100 == 0 { Duration::MAX } else { Duration::from_nanos(1 << random.u32(0..45)) };
             match random.u8(0..5) {
                 0 => round_trip.ambiguous(time, random.u32(1..5), now),
-                1 => round_trip.timed_out(time),
+                1 => round_trip.timed_out(time, random.bool()),
                 2 => round_trip.failed(now - time, now),
                 _ => round_trip.sample(time, now),
             }
@@ -326,4 +326,32 @@ fn no_estimate_leaves_its_bounds() {
             assert!(timing.timeout <= highest, "{estimator:?}: {timing:?}");
         }
     }
+}
+
+#[test]
+fn in_a_silence_little_is_held_until_the_path_is_heard_of() {
+    let learned = || {
+        let mut round_trip = RoundTrip::new(parameters(Estimator::Budget), Duration::from_secs(2));
+        (0..20).for_each(|_| round_trip.sample(Duration::from_millis(1000), Instant::ZERO));
+        round_trip
+    };
+    let mut silent = learned();
+    let mut used = Duration::from_millis(1100);
+    for _ in 0..4 {
+        silent.timed_out(used, true);
+        used *= 2;
+    }
+    assert_eq!(silent.in_force(WAIT).as_millis(), 4400, "four times the timeout");
+    let mut slow = silent.clone();
+    slow.ambiguous(Duration::from_secs(20), 4, Instant::ZERO);
+    assert_eq!(slow.in_force(WAIT).as_millis(), 17_600, "it was slow all along");
+    let mut failed = silent.clone();
+    failed.failed(Instant::ZERO, Instant::ZERO);
+    assert_eq!(failed.in_force(WAIT).as_millis(), 17_600, "all copies of a schedule were in vain");
+    silent.sample(Duration::from_millis(1000), Instant::ZERO);
+    silent.ambiguous(Duration::from_secs(20), 4, Instant::ZERO);
+    assert_eq!(silent.in_force(WAIT).as_millis(), 1100, "it was not there, and is back");
+    let mut heard = learned();
+    [1100, 2200, 4400].into_iter().for_each(|used| heard.timed_out(Duration::from_millis(used), false));
+    assert_eq!(heard.in_force(WAIT).as_millis(), 8800);
 }
