@@ -22,7 +22,7 @@ use coapway_message::{Code, ExchangeId, Failure};
 use coapway_relay::{Answer, FetchId, Text, UpstreamId};
 use coapway_time::Instant;
 
-use crate::address::Site;
+use crate::address::{Holder, Site};
 use crate::alert::Alert;
 use crate::answers::Outcome;
 use crate::cause::Cause;
@@ -150,19 +150,19 @@ impl Upstreams {
         &mut self,
         address: SocketAddr,
         upstream: UpstreamId,
-        client: Site,
+        client: u64,
         now: Instant,
     ) -> Option<Duration> {
         let origin = self.origins.get_mut(self.origins.index(address, upstream)?)?;
         let rest = origin.silence.rest?;
-        if origin.silence.is_of_another(client) {
+        if origin.silence.is_of_another(Site::of(client)) {
             return None;
         }
         let is_probe = origin.turn(now) == Turn::Any
             && origin.starved.is_none()
-            && !origin.silence.is_for_others(client, now);
+            && !origin.silence.is_for_others(Holder::of(client), now);
         if !is_probe {
-            origin.silence.spared(client);
+            origin.silence.spared(Holder::of(client));
         }
         // With a probe under way whose time is over, nobody can tell; it is asked again as often as we ask.
         let wait = if now < rest.next { rest.next.since(now) } else { rest.pause };
@@ -175,8 +175,7 @@ impl Proxy {
     /// is told when to come again. Says whether that is so.
     pub(crate) fn spare(&mut self, id: FetchId, origin: SocketAddr, now: Instant) -> bool {
         let Some(fetch) = self.relay.fetch(id) else { return false };
-        let Some(wait) = self.upstreams.dormant_for(origin, fetch.upstream, Site::of(fetch.client), now)
-        else {
+        let Some(wait) = self.upstreams.dormant_for(origin, fetch.upstream, fetch.client, now) else {
             return false;
         };
         if !fetch.earlier().is_empty() {

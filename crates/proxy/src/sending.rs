@@ -227,7 +227,7 @@ impl Upstreams {
         else {
             return self.starve(index, now);
         };
-        origin.silence.sent(order.site(), now);
+        origin.silence.sent(order.holder(), now);
         origin.window.start();
         origin.permits.places.take(order.holder());
         origin.exchanges += 1;

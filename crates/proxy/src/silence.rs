@@ -5,7 +5,7 @@ use std::time::Duration;
 use coapway_relay::FetchId;
 use coapway_time::Instant;
 
-use crate::address::Site;
+use crate::address::{Holder, Site};
 
 /// So many exchanges have to fail.
 const FAILURES: u32 = 2;
@@ -35,7 +35,7 @@ pub(crate) struct Rest {
     /// From the next to the one after it.
     pub(crate) pause: Duration,
     /// Whose request was the last.
-    last: Option<Site>,
+    last: Option<Holder>,
     /// Whether others were told to stay away since.
     others: bool,
 }
@@ -84,7 +84,7 @@ impl Silence {
 
     /// A request of this client leaves.
     #[inline]
-    pub(crate) fn sent(&mut self, client: Site, now: Instant) {
+    pub(crate) fn sent(&mut self, client: Holder, now: Instant) {
         if let Some(rest) = &mut self.rest {
             *rest = Rest { last: Some(client), others: false, ..rest.further(now) };
         }
@@ -92,14 +92,14 @@ impl Silence {
 
     /// Whether the next probe is for others: this client's was the last, and others have asked in vain since,
     /// who may ask for something else. They have one pause to come back.
-    pub(crate) fn is_for_others(&self, client: Site, now: Instant) -> bool {
+    pub(crate) fn is_for_others(&self, client: Holder, now: Instant) -> bool {
         let for_others =
             |rest: Rest| rest.last == Some(client) && rest.others && now < rest.next + rest.pause;
         self.rest.is_some_and(for_others)
     }
 
     /// This client was told to stay away.
-    pub(crate) fn spared(&mut self, client: Site) {
+    pub(crate) fn spared(&mut self, client: Holder) {
         if let Some(rest) = &mut self.rest {
             rest.others |= rest.last != Some(client);
         }
@@ -155,7 +155,7 @@ mod tests {
             let next = silence.rest.expect("down").next;
             pauses.push(next.since(now).as_secs());
             now = next;
-            silence.sent(CLIENT, now);
+            silence.sent(Holder::of(1), now);
         }
         assert_eq!(pauses, [3, 6, 12, 24, 48, 60, 60]);
     }

@@ -190,6 +190,26 @@ fn all_ports_of_an_address_are_one_client() {
 }
 
 #[test]
+fn who_shares_an_address_with_one_that_asks_in_vain_has_its_turn() {
+    let mut bench = bench();
+    bench.host = [10, 0, 0, 1].into();
+    for path in ["a", "b"] {
+        bench.get(1, path);
+        bench.pass(30 * SECOND);
+    }
+    bench.asked();
+    for second in 0..120u64 {
+        bench.get(1, &format!("in vain at {second}"));
+        bench.get(2, &format!("at {second}"));
+        if bench.asked().iter().any(|path| path.starts_with("at ")) {
+            return;
+        }
+        bench.pass(SECOND);
+    }
+    panic!("its requests never left");
+}
+
+#[test]
 fn who_asked_in_vain_leaves_the_next_probe_to_others() {
     let mut bench = bench();
     for (port, path) in [(1, "a"), (2, "b")] {
