@@ -38,7 +38,7 @@ impl World {
         let overrides = Overrides { set, record, ..Overrides::default() };
         let none = std::iter::empty::<(String, String)>();
         let config = Config::load(None, none, &overrides).unwrap_or_else(|errors| panic!("{errors}"));
-        let listening = Listening { events: false, records: records.then_some(Sampling::ALL) };
+        let listening = Listening { events: false, records: records.then_some(Sampling::ALL), late: records };
         let proxy = Proxy::new(config.parameters(), listening, Seed::from_number(1));
         Self { proxy, config, now: Instant::ZERO, lookups: Vec::new() }
     }

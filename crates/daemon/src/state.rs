@@ -28,6 +28,8 @@ use crate::log::ONCE_A_MINUTE;
 const EVERY: Duration = Duration::from_secs(60);
 /// Nothing longer is read: 8192 origins with 50 round-trip times each take 8 MiB.
 const LONGEST: u64 = 64 << 20;
+/// How each file of any version begins.
+const BEGINNING: &str = "{\"learned\":";
 /// What this version writes and understands.
 const VERSION: u64 = 1;
 /// No request is waited for longer, so no round trip that was seen is longer.
@@ -102,7 +104,7 @@ pub(crate) fn restore(path: &Path, proxy: &mut Proxy, clock: &Clock, now: Instan
 
 fn text(kept: impl Iterator<Item = Kept>, at: SystemTime) -> String {
     let at = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
-    let mut text = format!("{{\"learned\":{VERSION},\"at\":{at}}}\n");
+    let mut text = format!("{BEGINNING}{VERSION},\"at\":{at}}}\n");
     for Kept { upstream, origin, window, heard, round_trips } in kept {
         let round_trips: Vec<_> = round_trips
             .iter()
@@ -120,6 +122,17 @@ fn text(kept: impl Iterator<Item = Kept>, at: SystemTime) -> String {
     text
 }
 
+/// Whether nothing is lost with the file: it is not there, is empty, or begins as this one does.
+fn may_be_replaced(path: &Path) -> io::Result<bool> {
+    let mut beginning = Vec::new();
+    match open(OpenOptions::new().read(true), path) {
+        Ok(file) => file.take(BEGINNING.len() as u64).read_to_end(&mut beginning)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    Ok(beginning.is_empty() || beginning == BEGINNING.as_bytes())
+}
+
 /// Writes the text beside the file and puts it in its place.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
@@ -127,6 +140,9 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     let beside = PathBuf::from(beside);
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Err(io::Error::other("not a file"));
+    }
+    if !may_be_replaced(path)? {
+        return Err(io::Error::other("it holds something else, which is left alone"));
     }
     let mut file = open(OpenOptions::new().write(true).create(true).truncate(true), &beside)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
@@ -274,6 +290,20 @@ mod tests {
             io::ErrorKind::NotFound
         );
         assert!(read(folder.path(), at(0)).is_err());
+    }
+
+    #[test]
+    fn what_holds_something_else_is_left_alone() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("precious");
+        let written = text([origin(1)].into_iter(), at(0));
+        for (precious, is_kept) in [("[[listen]]\n", true), ("{}", true), ("", false), (&written, false)] {
+            fs::write(&path, precious)?;
+            assert_eq!(write(&path, &written).is_err(), is_kept, "{precious:?}");
+            assert_eq!(fs::read_to_string(&path)?, if is_kept { precious } else { &written });
+        }
+        fs::remove_file(&path)?;
+        write(&path, &written)
     }
 
     #[test]

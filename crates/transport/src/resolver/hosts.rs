@@ -1,11 +1,11 @@
 //! A file in the format of `/etc/hosts`.
 
 use std::collections::HashMap;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
 use std::net::IpAddr;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -13,6 +13,9 @@ use super::LookupError;
 
 /// A file that looks unfinished is taken for what it is once nobody has written to it for this long.
 const SETTLED: Duration = Duration::from_secs(1);
+
+/// A longer file is not read, in bytes.
+const LONGEST: u64 = 16 << 20;
 
 /// The file, and its content as of the last look at it.
 ///
@@ -79,10 +82,13 @@ impl HostsFile {
         {
             return Ok(true);
         }
-        let mut file = File::open(&self.path)?;
+        let file = open_regular(&self.path)?;
         let before = Version::of(&file.metadata()?)?;
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
+        (&file).take(LONGEST + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > LONGEST {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "longer than 16 MiB"));
+        }
         let after = Version::of(&file.metadata()?)?;
         let text = String::from_utf8_lossy(&bytes);
         let whole = before == after && (text.ends_with('\n') || after.has_settled());
@@ -91,6 +97,15 @@ impl HostsFile {
         }
         Ok(whole)
     }
+}
+
+/// Opens what is a file and ends: a FIFO would wait for its writer, a device may have no end.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    Ok(file)
 }
 
 /// Reads the text of a hosts file: an address and its names on each line, a comment after `#`.

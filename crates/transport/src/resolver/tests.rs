@@ -1,6 +1,6 @@
 use std::fs;
 use std::future::poll_fn;
-use std::path::Path;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -128,6 +128,26 @@ async fn a_hosts_file_met_halfway_at_first_tells_what_it_has() -> Outcome {
     Ok(())
 }
 
+/// A FIFO would wait for its writer, a device has no end.
+#[tokio::test]
+async fn what_is_no_file_any_more_leaves_the_last_hosts_file_in_place() -> Outcome {
+    let file = Scratch::with("192.0.2.1 origin\n")?;
+    let mut resolver = file.resolver()?;
+    assert_eq!(addresses(&mut resolver, "origin").await?, list(&["192.0.2.1"]));
+    fs::remove_file(&file.0)?;
+    assert!(Command::new("mkfifo").arg(&file.0).status()?.success());
+    assert_eq!(addresses(&mut resolver, "origin").await?, list(&["192.0.2.1"]));
+    let failed = addresses(&mut resolver, "other").await?;
+    assert!(matches!(failed, Err(LookupError::Failed(_))), "{failed:?}");
+    fs::remove_file(&file.0)?;
+    std::os::unix::fs::symlink("/dev/zero", &file.0)?;
+    assert_eq!(addresses(&mut resolver, "origin").await?, list(&["192.0.2.1"]));
+    fs::remove_file(&file.0)?;
+    fs::write(&file.0, "192.0.2.3 origin\n")?;
+    assert_eq!(addresses(&mut resolver, "origin").await?, list(&["192.0.2.3"]));
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_hosts_file_that_is_not_there_says_nothing_of_names() -> Outcome {
     let mut resolver = Scratch::new().resolver()?;
@@ -150,41 +170,42 @@ async fn asks_the_system() -> Outcome {
     Ok(())
 }
 
-/// Reading a FIFO blocks until somebody writes: a resolver that takes its time.
-fn fifo() -> io::Result<Scratch> {
-    let scratch = Scratch::new();
-    let status = Command::new("mkfifo").arg(&scratch.0).status()?;
-    assert!(status.success());
-    Ok(scratch)
+/// A name server that is silent until it is [released](release): a resolver that takes its time.
+fn silent_server() -> io::Result<(UdpSocket, Resolver)> {
+    let server = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    server.set_read_timeout(Some(Duration::from_millis(500)))?;
+    let resolver = Resolver::new(Source::Server(server.local_addr()?), 1, 1)?;
+    Ok((server, resolver))
 }
 
-/// Lets the one look-up go on that reads the FIFO.
-fn release(path: &Path) -> io::Result<()> {
-    fs::write(path, "192.0.2.1 origin\n")
+/// Answers all that was asked that there is no such name.
+fn release(server: &UdpSocket) -> io::Result<()> {
+    let mut query = [0; 512];
+    while let Ok((length, client)) = server.recv_from(&mut query) {
+        (query[2], query[3]) = (query[2] | 0x80, 0x83);
+        server.send_to(&query[..length], client)?;
+    }
+    Ok(())
 }
 
 #[tokio::test]
 async fn refuses_a_look_up_when_all_threads_work_and_the_queue_is_full() -> Outcome {
-    let fifo = fifo()?;
-    let mut resolver = fifo.resolver()?;
+    let (server, mut resolver) = silent_server()?;
     let accepted = (0..).take_while(|id| resolver.look_up(*id, "origin").is_ok()).count();
     // One in the queue and, if it was quick, one in the thread.
     assert!((1..=2).contains(&accepted), "{accepted} accepted");
-    release(&fifo.0)?;
-    assert_eq!(
-        finished(&mut resolver).await?,
-        Finished { id: 0, addresses: list(&["192.0.2.1"]), ttl: None }
-    );
+    release(&server)?;
+    let first = finished(&mut resolver).await?;
+    assert_eq!((first.id, first.addresses), (0, Err(LookupError::NotFound)));
     Ok(())
 }
 
 #[tokio::test]
 async fn dropping_it_does_not_wait_for_a_look_up() -> Outcome {
-    let fifo = fifo()?;
-    let resolver = fifo.resolver()?;
+    let (server, resolver) = silent_server()?;
     resolver.look_up(1, "origin")?;
     drop(resolver);
     // Reached only because dropping did not wait. Let the thread end as well.
-    release(&fifo.0)?;
+    release(&server)?;
     Ok(())
 }
