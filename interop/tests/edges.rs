@@ -461,17 +461,13 @@ fn a_socket_for_both_families_serves_both_and_tells_them_by_their_own_addresses(
             assert_eq!((settled.answer.code, &settled.answer.token), (CONTENT, &request.token), "{family:?}");
             assert_eq!(settled.empty_acknowledgement.is_some(), path == "slow", "{settled:?}");
         }
-        // An alert names the client in the log.
-        let request = RawClient::reverse_request(Kind::Confirmable, GET, "x").option(option::HOP_LIMIT, [1]);
-        assert_eq!(client.settle(&request, PATIENCE).answer.code, Code(0xa8));
     }
     let log = proxy.stop();
     let records = std::fs::read_to_string(&file).expect("it is text");
     assert!(!log.contains("ffff") && !records.contains("ffff"), "{log}{records}");
-    for (address, in_log) in [("127.0.0.1:", "client=127.0.0.1:"), ("[::1]:", "client=[::1]:")] {
+    for address in ["127.0.0.1:", "[::1]:"] {
         let by_client = |line: &&str| line.contains(&format!("\"client\":\"{address}"));
         assert_eq!(records.lines().filter(by_client).count(), 2, "{address}: {records}");
-        assert_eq!(log.matches(in_log).count(), 1, "{log}");
     }
 }
 
