@@ -303,7 +303,8 @@ impl World {
             parameters.limits.fetches = 2;
             parameters.downstream.duplicates.memory = 1024;
         }
-        let listening = Listening { events: true, records: (choice & 16 != 0).then_some(Sampling::ALL), late: false };
+        let listening =
+            Listening { events: true, records: (choice & 16 != 0).then_some(Sampling::ALL), late: false };
         let closing = if choice & 32 != 0 { &[SocketId(0)][..] } else { &[] };
         self.proxy.handle_input(Input::Reconfigure { parameters: &parameters, listening, closing }, self.now);
     }

@@ -56,7 +56,9 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
 impl Step {
     fn passes(self, workspace: &Workspace) -> Result<bool> {
         match self {
-            Self::Format => cargo(workspace, &["fmt", "--all", "--check"], &[]),
+            Self::Format => {
+                Ok(cargo(workspace, &["fmt", "--all", "--check"], &[])? && fuzz::is_formatted(workspace)?)
+            }
             Self::Clippy => cargo(
                 workspace,
                 &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
