@@ -56,7 +56,7 @@ fn a_back_off_that_is_carried_until_a_clean_sample_costs_twice_the_time_of_a_fre
     assert!(carried / fresh > 1.8, "{carried} and {fresh}");
 }
 
-/// What is carried is up to 240 s, and a few bad stretches make the mean. With no more than 60 s it would be 0.665.
+/// A few bad stretches make the mean, and no more than 60 s are carried: RFC 6298 §2.5 lets a maximum be no lower.
 #[test]
 fn what_a_carried_back_off_costs_takes_a_million_exchanges_to_tell() {
     let carried = policy("rfc6298");
@@ -64,13 +64,8 @@ fn what_a_carried_back_off_costs_takes_a_million_exchanges_to_tell() {
         (0..40).map(|seed| row(carried, 0.15, seed, EXCHANGES).mean.as_secs_f64()).collect();
     means.sort_by(f64::total_cmp);
     let mean = means.iter().sum::<f64>() / means.len() as f64;
-    assert!((0.69..0.77).contains(&mean), "{mean}");
-    let quartiles = [means[10], means[20], means[30]];
-    for (quartile, expected) in quartiles.iter().zip([0.665, 0.707, 0.79]) {
-        assert!((quartile / expected - 1.0).abs() < 0.06, "{quartiles:?}");
-    }
-    let usual = means.iter().filter(|mean| (0.63..=0.71).contains(*mean)).count();
-    assert!((10..25).contains(&usual), "{usual} runs of {}", means.len());
+    assert!((0.63..=0.71).contains(&mean), "{mean}");
+    assert!(means[10] > 0.60 && means[30] < 0.73, "half of all runs: {} to {}", means[10], means[30]);
 }
 
 #[test]

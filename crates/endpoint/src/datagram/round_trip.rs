@@ -18,7 +18,7 @@ use self::estimate::Estimate;
 use self::samples::{Samples, nearest_rank};
 use crate::parameters::{Carry, RtoParameters, scaled};
 
-/// A wait that ran out is not doubled past this (RFC 6298 §2.5).
+/// Nothing is doubled past this, which is the lowest maximum that there may be (RFC 6298 §2.5, RFC 8961 §4).
 const LONGEST_HELD: Duration = Duration::from_secs(60);
 
 /// No other timeout is longer. It is above any queue that the path may have: a maximum below the round-trip
@@ -264,13 +264,12 @@ impl RoundTrip {
     pub fn timed_out(&mut self, used: Duration, is_silent: bool) {
         let current = self.meant.or(self.held).unwrap_or(self.base.timeout);
         let doubled = match self.estimate.carry(self.parameters.carry) {
-            Carry::RanOut if current >= used / 2 && current <= used * 2 => {
-                (used * 2).max(current).min(LONGEST_HELD)
-            }
+            Carry::RanOut if current >= used / 2 && current <= used * 2 => (used * 2).max(current),
             // Chance only ever lengthens a wait.
-            Carry::InForce if current >= used / 2 && current <= used => (current * 2).min(LONGEST),
+            Carry::InForce if current >= used / 2 && current <= used => current * 2,
             Carry::Auto | Carry::Never | Carry::RanOut | Carry::InForce => return,
         };
+        let doubled = doubled.min(LONGEST_HELD.max(self.base.timeout));
         if is_silent {
             let most = (self.base.timeout * SILENT).max(self.held.unwrap_or_default());
             (self.held, self.meant) = (Some(doubled.min(most)), Some(doubled));

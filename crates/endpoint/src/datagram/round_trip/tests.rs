@@ -262,7 +262,7 @@ fn what_chance_added_to_a_wait_is_not_carried() {
         assert_eq!(held(estimator, &[3000, 6000, 12_000]), 16_000, "one after the other");
         assert_eq!(held(estimator, &[1999]), 2000, "a shorter one says nothing");
         assert_eq!(held(estimator, &[4001]), 2000, "one of another time neither");
-        assert_eq!(held(estimator, &[1, 2, 4, 8, 16, 32, 64, 128].map(|n| n * 2000)), 240_000, "the longest");
+        assert_eq!(held(estimator, &[1, 2, 4, 8, 16, 32, 64, 128].map(|n| n * 2000)), 60_000, "the longest");
     }
     assert_eq!(held(Estimator::P95, &[3000]), 6000, "unless that is asked for, or always was so");
     let parameters = RtoParameters { carry: Carry::InForce, ..parameters(Estimator::P95) };
