@@ -132,7 +132,7 @@ impl RoundTrip {
             return;
         }
         self.base = self.estimate.timing(&self.samples, &self.parameters, self.initial);
-        self.is_above_cap = matches!(self.estimate, Estimate::Budget)
+        self.is_above_cap = matches!(self.estimate, Estimate::Budget(_))
             && self.base.timeout >= self.parameters.cap
             && p95::exceeds_cap(&self.samples, &self.parameters);
         if let Estimate::Cocoa(cocoa) = &self.estimate {
@@ -228,6 +228,9 @@ impl RoundTrip {
     /// An exact sample: the time from sending a Confirmable message, sent once, to its
     /// Acknowledgement. It ends a held back-off.
     pub fn sample(&mut self, sample: Duration, now: Instant) {
+        if let Estimate::Budget(budget) = &mut self.estimate {
+            budget.took(sample, self.base.timeout, &self.samples, self.parameters.spurious_budget);
+        }
         (self.held, self.meant) = (None, None);
         self.samples.push(sample, self.parameters.window, now);
         self.estimate.learn(sample, self.initial, now);
@@ -246,11 +249,13 @@ impl RoundTrip {
         }
     }
 
-    /// A round trip took at least so long, whichever copy was answered. That counts as a sample for `budget`
-    /// where it lies above the timeout: else what is slower would never be seen. It ends no back-off.
+    /// A round trip took at least so long, whichever copy was answered: the time since the last. That counts
+    /// as a sample for `budget` where it lies above the timeout: else what is slower would never be seen. It
+    /// ends no back-off.
     pub fn at_least(&mut self, bound: Duration, now: Instant) {
-        if matches!(self.estimate, Estimate::Budget) && !self.samples.is_empty() && bound > self.base.timeout
-        {
+        let Estimate::Budget(budget) = &mut self.estimate else { return };
+        budget.took_since_last(bound, &self.samples);
+        if !self.samples.is_empty() && bound > self.base.timeout {
             self.samples.push_bound(bound, self.parameters.window, now);
             self.derive();
         }

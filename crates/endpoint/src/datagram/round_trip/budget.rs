@@ -1,6 +1,8 @@
 //! `budget`: so late that no more than the given share of copies leaves needlessly.
 //!
-//! State:   none beside the samples.
+//! State:   beside the samples, how much longer than they say is waited, 1 to 4 times: where each time is
+//!          like the one before, as in a queue, those of the past promise too much. Whatever is late adds
+//!          to it, whatever is not takes off, so that it rests where as many are late as the budget allows.
 //! Formula: with 8 samples or more max(x(k), last), where x(k) is the k-th smallest of the w in the
 //!          window and k = ⌈(1 − ε)(w + 1)⌉, w at the most: a further sample of the same kind is above
 //!          x(k) with probability 1 − k/(w + 1), which is ε or less while k is not cut. With fewer,
@@ -11,7 +13,8 @@
 //! Ageing:  with its samples. A back-off is carried until an exact sample.
 //! Bias:    clean exchanges alone show nothing that is slower than the timeout. So an Acknowledgement that
 //!          comes later after the last copy than the timeout is counts as a sample of so much: whichever
-//!          copy it answers, its round trip took that long.
+//!          copy it answers, its round trip took that long. And where more come sooner than the median
+//!          than come later, first copies were late that nobody could tell.
 //! Fails:   where times scatter much, such bounds are shorter than the times, and somewhat more copies than
 //!          the share leave needlessly; and it waits longer than a fixed timer, each of whose copies is
 //!          another chance.
@@ -27,19 +30,68 @@ use crate::parameters::{RtoParameters, scaled};
 const ENOUGH: usize = 8;
 /// The longest first wait as a multiple of the shortest.
 const SPREAD: f64 = 1.25;
+/// How much each sample that was late adds to the stretch.
+const PACE: f64 = 0.01;
+const LONGEST_STRETCH: f64 = 4.0;
 
-pub(super) fn timing(samples: &Samples, parameters: &RtoParameters, initial: Duration) -> Timing {
-    if samples.is_empty() {
-        return Timing::doubling(initial);
+/// What the samples do not say: how far what they promise was kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    /// So many times the quantile is waited for.
+    stretch: f64,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { stretch: 1.0 }
     }
-    let timeout = if samples.len() < ENOUGH {
-        from_few(samples)
-    } else {
-        let rank = rank(samples.len(), parameters.spurious_budget);
-        scaled(samples.ranked(rank).max(samples.last()).unwrap_or(initial), parameters.margin)
-    };
-    let timeout = bounded(timeout, parameters);
-    Timing { timeout, random_factor: Some(SPREAD), back_off: 2.0 }
+}
+
+impl Budget {
+    pub(super) fn timing(&self, samples: &Samples, parameters: &RtoParameters, initial: Duration) -> Timing {
+        if samples.is_empty() {
+            return Timing::doubling(initial);
+        }
+        let timeout = if samples.len() < ENOUGH {
+            from_few(samples)
+        } else {
+            let rank = rank(samples.len(), parameters.spurious_budget);
+            let slow = samples.ranked(rank).max(samples.last()).unwrap_or(initial);
+            scaled(slow, parameters.margin * self.stretch)
+        };
+        let timeout = bounded(timeout, parameters);
+        Timing { timeout, random_factor: Some(SPREAD), back_off: 2.0 }
+    }
+
+    /// A round trip took `sample`, while `samples` gave `timeout` and first waits were drawn from that. Fewer
+    /// samples than the budget takes one of promise less, and keep it.
+    pub(super) fn took(&mut self, sample: Duration, timeout: Duration, samples: &Samples, budget: f64) {
+        if (samples.len() + 1) as f64 * budget < 1.0 {
+            return;
+        }
+        let late = if sample <= timeout {
+            0.0
+        } else {
+            let ratio = sample.as_secs_f64() / timeout.as_secs_f64();
+            ((ratio - 1.0) / (SPREAD - 1.0)).min(1.0)
+        };
+        self.correct(late - budget);
+    }
+
+    /// An Acknowledgement came `bound` after the last of several copies, and nobody knows which it answers.
+    /// Were the first ones lost, it would come sooner than the median as often as later; what is sooner more
+    /// often are first copies that were only slow.
+    pub(super) fn took_since_last(&mut self, bound: Duration, samples: &Samples) {
+        if samples.len() >= ENOUGH
+            && let Some(median) = samples.quantile(0.5)
+        {
+            self.correct(if bound < median { 1.0 } else { -1.0 });
+        }
+    }
+
+    fn correct(&mut self, error: f64) {
+        self.stretch = (self.stretch + PACE * error).clamp(1.0, LONGEST_STRETCH);
+    }
 }
 
 /// ⌈(1 − ε)(w + 1)⌉, `count` at the most.
@@ -120,6 +172,49 @@ mod tests {
         other.sample(Duration::from_millis(50), Instant::ZERO);
         other.at_least(Duration::from_secs(1), Instant::ZERO);
         assert_eq!(other.len(), 1, "others learn as their authors have it");
+    }
+
+    /// The timeout over what the samples alone would give.
+    fn stretch(feed: impl FnOnce(&mut RoundTrip)) -> f64 {
+        let parameters = RtoParameters { window: 60, ..parameters(Estimator::Budget) };
+        let mut round_trip = RoundTrip::new(parameters, Duration::from_secs(2));
+        (0..60).for_each(|_| round_trip.sample(Duration::from_millis(100), Instant::ZERO));
+        feed(&mut round_trip);
+        (0..60).for_each(|_| round_trip.sample(Duration::from_millis(100), Instant::ZERO));
+        round_trip.in_force(WAIT).as_secs_f64() / 0.110
+    }
+
+    #[test]
+    fn what_is_late_again_and_again_stretches_the_timeout() {
+        let late = |often: u64, rest: u64| {
+            stretch(|round_trip| {
+                for turn in 0..often {
+                    round_trip.sample(Duration::from_millis(1000 << turn), Instant::ZERO);
+                    (0..rest).for_each(|_| {
+                        round_trip.sample(Duration::from_millis(100), Instant::ZERO);
+                    });
+                }
+            })
+        };
+        assert!(late(10, 0) > 1.05, "{}", late(10, 0));
+        assert_eq!(late(10, 60), 1.0, "less often than the budget allows");
+    }
+
+    #[test]
+    fn copies_that_were_needless_stretch_it_and_lost_ones_do_not() {
+        let bounds = |bounds: [u64; 2]| {
+            stretch(|round_trip| {
+                for bound in bounds.into_iter().cycle().take(80) {
+                    round_trip.at_least(Duration::from_millis(bound), Instant::ZERO);
+                }
+            })
+        };
+        assert!(bounds([20, 60]) > 1.5, "{}", bounds([20, 60]));
+        assert_eq!(bounds([60, 105]), 1.0, "as often later as sooner");
+        let most = stretch(|round_trip| {
+            (0..1000).for_each(|_| round_trip.at_least(Duration::from_millis(20), Instant::ZERO));
+        });
+        assert!((3.9..=4.0).contains(&most), "{most}");
     }
 
     #[test]

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use coapway_time::Instant;
 
+use super::budget::Budget;
 use super::cocoa::Cocoa;
 use super::linux::Linux;
 use super::peakhopper::PeakHopper;
 use super::pto::Pto;
 use super::rfc6298::Rfc6298;
 use super::samples::Samples;
-use super::{Timing, bounded, budget};
+use super::{Timing, bounded};
 use crate::parameters::{Carry, Estimator, RtoParameters};
 
 /// What an estimate knows beside the samples.
@@ -29,7 +30,7 @@ pub(super) enum Estimate {
     ///          again, for ever; where it is carried, each that follows an exact sample.
     Fixed,
     P95,
-    Budget,
+    Budget(Budget),
     Rfc6298(Rfc6298),
     Linux(Linux),
     Cocoa(Cocoa),
@@ -42,7 +43,7 @@ impl Estimate {
         match estimator {
             Estimator::Fixed => Self::Fixed,
             Estimator::P95 => Self::P95,
-            Estimator::Budget => Self::Budget,
+            Estimator::Budget => Self::Budget(Budget::default()),
             Estimator::Rfc6298 => Self::Rfc6298(Rfc6298::default()),
             Estimator::Linux => Self::Linux(Linux::default()),
             Estimator::Cocoa => Self::Cocoa(Cocoa::new(true)),
@@ -57,7 +58,7 @@ impl Estimate {
         match self {
             Self::Fixed => Estimator::Fixed,
             Self::P95 => Estimator::P95,
-            Self::Budget => Estimator::Budget,
+            Self::Budget(_) => Estimator::Budget,
             Self::Rfc6298(_) => Estimator::Rfc6298,
             Self::Linux(_) => Estimator::Linux,
             Self::Cocoa(cocoa) if cocoa.takes_weak() => Estimator::Cocoa,
@@ -86,7 +87,7 @@ impl Estimate {
     /// Takes in an exact sample.
     pub(super) fn learn(&mut self, sample: Duration, initial: Duration, now: Instant) {
         match self {
-            Self::Fixed | Self::P95 | Self::Budget => {}
+            Self::Fixed | Self::P95 | Self::Budget(_) => {}
             Self::Rfc6298(estimate) => estimate.learn(sample),
             Self::Linux(estimate) => estimate.learn(sample),
             Self::Cocoa(estimate) => estimate.learn_strong(sample, initial, now),
@@ -111,7 +112,7 @@ impl Estimate {
             }
             Self::Fixed
             | Self::P95
-            | Self::Budget
+            | Self::Budget(_)
             | Self::Rfc6298(_)
             | Self::Linux(_)
             | Self::PeakHopper(_) => false,
@@ -124,7 +125,7 @@ impl Estimate {
             Self::Pto(estimate) => estimate.restarts(began, now),
             Self::Fixed
             | Self::P95
-            | Self::Budget
+            | Self::Budget(_)
             | Self::Rfc6298(_)
             | Self::Linux(_)
             | Self::Cocoa(_)
@@ -135,7 +136,8 @@ impl Estimate {
     /// Forgets everything: the last sample has expired. CoCoA ages by itself.
     pub(super) fn forget(&mut self) {
         match self {
-            Self::Fixed | Self::P95 | Self::Budget | Self::Cocoa(_) => {}
+            Self::Fixed | Self::P95 | Self::Cocoa(_) => {}
+            Self::Budget(estimate) => *estimate = Budget::default(),
             Self::Rfc6298(estimate) => *estimate = Rfc6298::default(),
             Self::Linux(estimate) => *estimate = Linux::default(),
             Self::PeakHopper(estimate) => *estimate = PeakHopper::default(),
@@ -149,7 +151,7 @@ impl Estimate {
             Self::Cocoa(estimate) => estimate.age(asked, now),
             Self::Fixed
             | Self::P95
-            | Self::Budget
+            | Self::Budget(_)
             | Self::Rfc6298(_)
             | Self::Linux(_)
             | Self::PeakHopper(_)
@@ -162,7 +164,7 @@ impl Estimate {
     pub(super) fn timing(&self, samples: &Samples, parameters: &RtoParameters, initial: Duration) -> Timing {
         let learned = match self {
             Self::Fixed | Self::P95 => None,
-            Self::Budget => return budget::timing(samples, parameters, initial),
+            Self::Budget(estimate) => return estimate.timing(samples, parameters, initial),
             Self::Cocoa(estimate) => return estimate.timing(parameters, initial),
             Self::Rfc6298(estimate) => estimate.timeout().map(|timeout| bounded(timeout, parameters)),
             Self::Linux(estimate) => estimate.timeout().map(|timeout| bounded(timeout, parameters)),
