@@ -7,7 +7,7 @@ use coapway_endpoint::Estimator;
 use coapway_message::Code;
 use coapway_relay::UpstreamId;
 
-use crate::bench::{Bench, settings};
+use crate::bench::{Bench, CON, Sent, settings};
 
 const SECOND: Duration = Duration::from_secs(1);
 const A: (&str, u16) = ("a", 1);
@@ -74,5 +74,43 @@ fn waits_grow_as_the_estimator_says() {
         assert!((0.199..0.31).contains(&gaps[0]), "{estimator:?}: {gaps:?}");
         let growth = gaps[1] / gaps[0];
         assert!((least * 0.98..most).contains(&growth), "{estimator:?}: {gaps:?}");
+    }
+}
+
+/// An exchange with `a` on a path that takes `round_trip` for each copy, and the pause after it; how many copies left.
+fn exchange(bench: &mut Bench, round_trip: Duration) -> usize {
+    bench.get(1, "a");
+    let (mut copies, mut answered) = (Vec::new(), 0);
+    let over = bench.now + 3 * round_trip + SECOND;
+    while bench.now < over {
+        copies.extend(bench.to_origins.drain(..).filter(|sent| sent.message().content.code == Code::GET));
+        let now = bench.now;
+        for copy in copies[answered..].iter().take_while(|copy| copy.at + round_trip <= now) {
+            bench.respond(copy, Code::CONTENT, b"");
+            answered += 1;
+        }
+        bench.pass(round_trip / 20);
+        let separate = |sent: &&Sent| sent.message().message_type == CON;
+        if let Some(response) = bench.to_clients.iter().find(separate).cloned() {
+            bench.acknowledge(&response);
+        }
+    }
+    assert_eq!(answered, copies.len());
+    assert!(!bench.answers().is_empty());
+    copies.len()
+}
+
+#[test]
+fn a_path_that_gets_twenty_times_as_slow_is_known_again_after_a_few_exchanges() {
+    let (fast, slow) = (SECOND / 5, 4 * SECOND);
+    for estimator in [Estimator::Budget, Estimator::P95, Estimator::Rfc6298] {
+        let mut bench = bench(estimator);
+        assert!((0..20).all(|_| exchange(&mut bench, fast) == 1), "{estimator:?}");
+        let copies: Vec<_> = (0..12).map(|_| exchange(&mut bench, slow)).collect();
+        assert!(copies[0] > 1, "{estimator:?}: {copies:?}");
+        assert!(copies[3..].iter().all(|&copies| copies == 1), "{estimator:?}: {copies:?}");
+        // What was fast is no more than a memory; when it is fast again, that is known at once.
+        assert!(timeout(&bench) > slow, "{estimator:?}: {:?}", timeout(&bench));
+        assert!((0..20).all(|_| exchange(&mut bench, fast) == 1), "{estimator:?}");
     }
 }

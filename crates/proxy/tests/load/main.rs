@@ -2,6 +2,7 @@
 
 mod bench;
 mod estimates;
+mod hostile;
 mod identities;
 mod pauses;
 mod plateau;

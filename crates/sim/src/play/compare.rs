@@ -84,7 +84,14 @@ fn compare_spoken(
     let answers = matches!(spoken.message_type, MessageType::Acknowledgement | MessageType::Reset);
     let message_id = match &spoken.message_id {
         Some(Given::Is(id)) => Some(*id),
-        Some(Given::Wrong) => return Err("MID=wrong cannot be expected".to_owned()),
+        Some(Given::Wrong) => {
+            let other =
+                u16::from_be_bytes(anchor.ok_or("there is no Message ID to differ from")?.message_id());
+            if datagram.message_id == other {
+                return Err(format!("the Message ID, which is {other} again"));
+            }
+            None
+        }
         None => anchor.filter(|_| answers).map(|anchor| u16::from_be_bytes(anchor.message_id())),
     };
     if message_id.is_some_and(|id| id != datagram.message_id) {
@@ -92,7 +99,13 @@ fn compare_spoken(
     }
     let token = match &spoken.token {
         Some(Given::Is(token)) => Some(&token[..]),
-        Some(Given::Wrong) => return Err("token=wrong cannot be expected".to_owned()),
+        Some(Given::Wrong) => {
+            let other = anchor.ok_or("there is no token to differ from")?.token();
+            if datagram.token == other {
+                return Err(format!("the token, which is {} again", hex(other)));
+            }
+            None
+        }
         None => anchor.filter(|_| spoken.code != Code::EMPTY).map(Utterance::token),
     };
     if token.is_some_and(|token| token != datagram.token) {

@@ -125,7 +125,8 @@ impl Stage for Rehearsal {
     }
 }
 
-/// The address of a peer in the virtual world; names that end in `_ipv6` have IPv6 addresses.
+/// The address of a peer in the virtual world; names that end in `_ipv6` have IPv6 addresses,
+/// those that end in a number have that port.
 pub(super) fn address(script: &Script, place: usize) -> SocketAddr {
     let peer = &script.peers[place];
     let host = place as u8 + 1;
@@ -134,6 +135,9 @@ pub(super) fn address(script: &Script, place: usize) -> SocketAddr {
         Role::Origin if peer.name.ends_with("_ipv6") => {
             SocketAddr::new([0xFD00, 0, 0, 0, 0, 0, 2, u16::from(host)].into(), 5683)
         }
-        Role::Origin => SocketAddr::new([10, 2, 0, host].into(), 5683),
+        Role::Origin => {
+            let port = peer.name.rsplit_once('_').and_then(|(_, port)| port.parse().ok());
+            SocketAddr::new([10, 2, 0, host].into(), port.unwrap_or(5683))
+        }
     }
 }
