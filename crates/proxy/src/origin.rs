@@ -60,6 +60,8 @@ pub(crate) struct Origin {
     pub(crate) starved: Option<Instant>,
     /// When the queue is looked at again although nothing came.
     pub(crate) retry_at: Option<Instant>,
+    /// When all of a long queue was looked through last.
+    pub(crate) looked_through: Instant,
 }
 
 impl Origin {
@@ -93,6 +95,7 @@ impl Origin {
             brought_by: None,
             starved: None,
             retry_at: None,
+            looked_through: Instant::ZERO,
         }
     }
 

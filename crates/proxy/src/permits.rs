@@ -90,8 +90,9 @@ impl Permits {
             Ports::Any if !has_room => Some(Hindrance::Until(now + IDLE)),
             Ports::Any => {
                 let taken = self.transfers.taken(transfer.resource);
-                let is_free = (0..parameters.source_ports.max(1)).any(|port| !taken.contains(port));
-                (!is_free).then(|| Hindrance::Until(self.transfers.next_end().unwrap_or(now)))
+                taken
+                    .are_all(parameters.source_ports.max(1))
+                    .then(|| Hindrance::Until(self.transfers.next_expiry().unwrap_or(now + IDLE)))
             }
         }
     }

@@ -46,8 +46,17 @@ impl<T> FairQueue<T> {
     }
 
     /// Takes the next item whose turn it is and that `may_leave`; others keep their places.
-    pub(crate) fn pop(&mut self, mut may_leave: impl FnMut(&T) -> bool) -> Option<(u64, T)> {
-        for passed in 0..self.turns.len() {
+    pub(crate) fn pop(&mut self, may_leave: impl FnMut(&T) -> bool) -> Option<(u64, T)> {
+        self.pop_among(usize::MAX, may_leave)
+    }
+
+    /// The same among so many clients. When none of their items may leave, the next ones have their turn.
+    pub(crate) fn pop_among(
+        &mut self,
+        most: usize,
+        mut may_leave: impl FnMut(&T) -> bool,
+    ) -> Option<(u64, T)> {
+        for passed in 0..self.turns.len().min(most) {
             let client = *self.turns.get(passed)?;
             let lane = self.lanes.get_mut(&client)?;
             if !may_leave(lane.front()?) {
@@ -62,6 +71,9 @@ impl<T> FairQueue<T> {
                 self.turns.push_back(client);
             }
             return Some((client, item));
+        }
+        if most < self.turns.len() {
+            self.turns.rotate_left(most);
         }
         None
     }
@@ -151,6 +163,23 @@ mod tests {
         assert_eq!(queue.pop(|_| true), Some((3, 20)));
         assert_eq!(queue.pop(|_| true), Some((1, 2)));
         assert!(queue.is_empty() && queue.turns.is_empty());
+    }
+
+    #[test]
+    fn many_that_may_not_leave_do_not_hide_one_that_may() {
+        let mut queue = FairQueue::new(RandomState::with_seeds(1, 2, 3, 4));
+        (0..10).for_each(|client| queue.push(client, client));
+        let mut looked = 0;
+        let mut pop = |queue: &mut FairQueue<u64>| {
+            queue.pop_among(4, |item| {
+                looked += 1;
+                *item == 9
+            })
+        };
+        assert_eq!([pop(&mut queue), pop(&mut queue), pop(&mut queue)], [None, None, Some((9, 9))]);
+        assert_eq!(looked, 10);
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop(|_| true)).map(|(_, item)| item).collect();
+        assert_eq!(order, [8, 0, 1, 2, 3, 4, 5, 6, 7], "in turn");
     }
 
     #[test]

@@ -19,6 +19,10 @@ use crate::upstreams::{Deadline, Outstanding, Progress, Standing, Started, Upstr
 
 /// Short of Message IDs, an origin's queue is tried again after this.
 const MESSAGE_ID_PAUSE: Duration = Duration::from_millis(100);
+/// For one that may leave, a queue is looked through no further than this …
+const LOOKED_AT: usize = 64;
+/// … but as a whole when that was not done for so long.
+const LOOK_PAUSE: Duration = Duration::from_millis(5);
 
 /// What came of trying to send.
 #[derive(Clone, Copy, Debug)]
@@ -145,8 +149,12 @@ impl Upstreams {
             let (window, last) = (origin.window.size(), origin.round_trip.last());
             let has_room = self.transfers < MOST_OF_ALL;
             let mut until: Option<Instant> = None;
+            let whole_at = origin.looked_through + LOOK_PAUSE;
+            let is_whole = probe.is_some() || now >= whole_at;
+            let (mut looked, most) = (0, if is_whole { usize::MAX } else { LOOKED_AT });
             let permits = &mut origin.permits;
-            let next = origin.queue.pop(|queued| {
+            let next = origin.queue.pop_among(most, |queued| {
+                looked += 1;
                 if probe.is_some_and(|probe| probe != queued.fetch) {
                     return false;
                 }
@@ -159,7 +167,13 @@ impl Upstreams {
                     }
                 }
             });
+            if looked > LOOKED_AT {
+                origin.looked_through = now;
+            }
             let Some((client, queued)) = next else {
+                if looked == most {
+                    until = Some(until.map_or(whole_at, |until| until.min(whole_at)));
+                }
                 if let Some(until) = until {
                     self.retry_at(index, until);
                 }

@@ -12,11 +12,16 @@ use ahash::RandomState;
 use coapway_relay::Fetch;
 use coapway_time::Instant;
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
+
+use crate::address::Site;
 
 /// A transfer is over when nothing of it came for this long.
 pub(crate) const IDLE: Duration = Duration::from_secs(10);
 /// Beyond this many transfers with one origin, new ones wait.
 const MOST: usize = 4096;
+/// And beyond this many of one site.
+const MOST_OF_SITE: u32 = 1024;
 /// Beyond this many with all origins, too.
 pub(crate) const MOST_OF_ALL: usize = 1 << 16;
 
@@ -41,14 +46,20 @@ impl Transfer {
 struct Lease {
     port: u32,
     until: Instant,
+    /// When it stands in the order.
+    queued: Instant,
 }
 
 /// The transfers with one origin.
 #[derive(Debug)]
 pub(crate) struct Transfers {
     leases: HashMap<Transfer, Lease, RandomState>,
-    /// Transfers in the order in which they may be over, if nothing more came.
+    /// Transfers in the order in which they may be over, if nothing more came. Of each the entry counts that its
+    /// lease names.
     order: VecDeque<(Instant, Transfer)>,
+    /// The ports that transfers of a resource leave from, each from another.
+    taken: HashMap<NonZeroU64, Taken, RandomState>,
+    sites: HashMap<Site, u32, RandomState>,
 }
 
 /// A set of source ports.
@@ -62,8 +73,20 @@ impl Taken {
         }
     }
 
+    fn remove(&mut self, port: u32) {
+        if let Some(word) = self.0.get_mut(port as usize / 64) {
+            *word &= !(1 << (port % 64));
+        }
+    }
+
     pub(crate) fn contains(&self, port: u32) -> bool {
         self.0.get(port as usize / 64).is_some_and(|word| word >> (port % 64) & 1 == 1)
+    }
+
+    /// Whether none of the first `ports` is free.
+    pub(crate) fn are_all(&self, ports: u32) -> bool {
+        let free = |(word, first): (&u64, u32)| word.trailing_ones() < ports.saturating_sub(first).min(64);
+        !self.0.iter().zip((0..).step_by(64)).any(free)
     }
 }
 
@@ -80,7 +103,12 @@ pub(crate) enum Ports {
 
 impl Transfers {
     pub(crate) fn new(hasher: RandomState) -> Self {
-        Self { leases: HashMap::with_hasher(hasher), order: VecDeque::new() }
+        Self {
+            leases: HashMap::with_hasher(hasher.clone()),
+            order: VecDeque::new(),
+            taken: HashMap::with_hasher(hasher.clone()),
+            sites: HashMap::with_hasher(hasher),
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -90,43 +118,65 @@ impl Transfers {
     /// Where `transfer` may leave from.
     pub(crate) fn ports(&mut self, transfer: &Transfer, now: Instant) -> Ports {
         self.expire(now);
-        match self.leases.get(transfer) {
-            Some(lease) => Ports::Bound(lease.port),
-            None if self.leases.len() >= MOST => Ports::None(self.next_end().unwrap_or(now + IDLE)),
-            None => Ports::Any,
+        if let Some(lease) = self.leases.get(transfer) {
+            return Ports::Bound(lease.port);
+        }
+        let of_site = self.sites.get(&Site::of(transfer.client)).copied().unwrap_or(0);
+        match self.leases.len() >= MOST || of_site >= MOST_OF_SITE {
+            true => Ports::None(self.next_expiry().unwrap_or(now + IDLE)),
+            false => Ports::Any,
         }
     }
 
     /// The ports that transfers of this resource leave from.
     pub(crate) fn taken(&self, resource: NonZeroU64) -> Taken {
-        let mut taken = Taken::default();
-        for (transfer, lease) in &self.leases {
-            if transfer.resource == resource {
-                taken.insert(lease.port);
-            }
-        }
-        taken
-    }
-
-    /// When the next transfer is over, if nothing more comes.
-    pub(crate) fn next_end(&self) -> Option<Instant> {
-        self.leases.values().map(|lease| lease.until).min()
+        self.taken.get(&resource).copied().unwrap_or_default()
     }
 
     /// A block left from `port`, or came back.
     pub(crate) fn touch(&mut self, transfer: Transfer, port: u32, now: Instant) {
         let until = now + IDLE;
-        if self.leases.insert(transfer, Lease { port, until }).is_none() {
-            self.order.push_back((until, transfer));
+        match self.leases.entry(transfer) {
+            Entry::Occupied(mut known) => {
+                let lease = known.get_mut();
+                lease.until = until;
+                if lease.port != port {
+                    let taken = self.taken.entry(transfer.resource).or_default();
+                    taken.remove(lease.port);
+                    taken.insert(port);
+                    lease.port = port;
+                }
+                return;
+            }
+            Entry::Vacant(new) => drop(new.insert(Lease { port, until, queued: until })),
         }
+        self.taken.entry(transfer.resource).or_default().insert(port);
+        *self.sites.entry(Site::of(transfer.client)).or_default() += 1;
+        if self.order.len() > 2 * self.leases.len() + 16 {
+            let leases = &self.leases;
+            self.order.retain(|(when, other)| leases.get(other).is_some_and(|lease| lease.queued == *when));
+        }
+        self.order.push_back((until, transfer));
     }
 
     /// A transfer is over.
     pub(crate) fn end(&mut self, transfer: &Transfer) {
-        self.leases.remove(transfer);
+        let Some(lease) = self.leases.remove(transfer) else { return };
+        if let Entry::Occupied(mut taken) = self.taken.entry(transfer.resource) {
+            taken.get_mut().remove(lease.port);
+            if *taken.get() == Taken::default() {
+                taken.remove();
+            }
+        }
+        if let Entry::Occupied(mut site) = self.sites.entry(Site::of(transfer.client)) {
+            *site.get_mut() -= 1;
+            if *site.get() == 0 {
+                site.remove();
+            }
+        }
     }
 
-    /// When to call [`Transfers::expire`] next.
+    /// When to call [`Transfers::expire`] next: no transfer is over sooner unless it ends.
     pub(crate) fn next_expiry(&self) -> Option<Instant> {
         self.order.front().map(|&(when, _)| when)
     }
@@ -138,10 +188,14 @@ impl Transfers {
                 return;
             }
             self.order.pop_front();
-            match self.leases.get(&transfer).map(|lease| lease.until) {
-                Some(until) if until > now => self.order.push_back((until, transfer)),
-                Some(_) => drop(self.leases.remove(&transfer)),
-                None => {}
+            let Some(lease) = self.leases.get_mut(&transfer).filter(|lease| lease.queued == when) else {
+                continue;
+            };
+            if lease.until > now {
+                lease.queued = lease.until;
+                self.order.push_back((lease.until, transfer));
+            } else {
+                self.end(&transfer);
             }
         }
     }
@@ -186,15 +240,65 @@ mod tests {
         transfers.touch(transfer(1, 7), 3, at(0));
         transfers.touch(transfer(1, 7), 3, at(8));
         assert_eq!(transfers.ports(&transfer(1, 7), at(17)), Ports::Bound(3));
-        assert_eq!(transfers.next_end(), Some(at(18)));
+        assert_eq!(transfers.next_expiry(), Some(at(18)));
         assert_eq!(transfers.ports(&transfer(1, 7), at(18)), Ports::Any);
-        assert_eq!((transfers.len(), transfers.order.len()), (0, 0));
+        assert_empty(&transfers);
+    }
+
+    #[test]
+    fn ports_are_all_taken_when_the_last_is() {
+        for ports in [1, 63, 64, 65, 200, 256] {
+            let mut taken = Taken::default();
+            for port in (0..ports).rev() {
+                assert!(!taken.are_all(ports), "{port} of {ports} is free");
+                taken.insert(port);
+            }
+            assert!(taken.are_all(ports));
+            assert_eq!(taken.are_all(ports + 1), ports == 256, "there are no more than 256");
+        }
+    }
+
+    fn assert_empty(transfers: &Transfers) {
+        let Transfers { leases, order, taken, sites } = transfers;
+        assert!(
+            leases.is_empty() && order.is_empty() && taken.is_empty() && sites.is_empty(),
+            "{transfers:?}"
+        );
+    }
+
+    #[test]
+    fn transfers_that_begin_and_end_leave_nothing_that_grows() {
+        let mut transfers = transfers();
+        for number in 1..=10_000 {
+            transfers.touch(transfer(1, number % 7 + 1), 3, at(0));
+            transfers.touch(transfer(1, number % 7 + 1), 4, at(0));
+            assert_eq!(transfers.taken(resource(number % 7 + 1)).0, [1 << 4, 0, 0, 0]);
+            transfers.end(&transfer(1, number % 7 + 1));
+            assert!(transfers.order.len() <= 20, "{}", transfers.order.len());
+        }
+        transfers.touch(transfer(1, 1), 3, at(5));
+        transfers.expire(at(14));
+        assert_eq!(transfers.len(), 1, "what ended before is no entry of the new one");
+        transfers.expire(at(15));
+        assert_empty(&transfers);
+    }
+
+    #[test]
+    fn one_site_leaves_room_for_others() {
+        let mut transfers = transfers();
+        let client = |endpoint: u32, site: u32| u64::from(endpoint) << 32 | u64::from(site);
+        for number in 1..=MOST_OF_SITE {
+            transfers.touch(transfer(client(number, 1), 1), number % 256, at(1));
+        }
+        assert_eq!(transfers.ports(&transfer(client(0, 1), 2), at(2)), Ports::None(at(11)));
+        assert_eq!(transfers.ports(&transfer(client(0, 2), 2), at(2)), Ports::Any);
+        assert_eq!(transfers.ports(&transfer(client(0, 1), 2), at(11)), Ports::Any);
     }
 
     #[test]
     fn a_full_table_makes_new_ones_wait() {
         let mut transfers = transfers();
-        (1..=MOST as u64).for_each(|number| transfers.touch(transfer(1, number), 0, at(1)));
+        (1..=MOST as u64).for_each(|number| transfers.touch(transfer(number, number), 0, at(1)));
         assert_eq!(transfers.ports(&transfer(2, 1), at(2)), Ports::None(at(11)));
     }
 }

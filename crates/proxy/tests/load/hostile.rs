@@ -1,4 +1,4 @@
-//! One host that sends whatever it likes, a thousand datagrams a second for ten minutes, beside clients that ask once a
+//! One host that sends whatever it likes, five hundred datagrams a second for ten minutes, beside clients that ask once a
 //! second.
 
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use coapway_time::Instant;
 
 use crate::bench::{Bench, ROUND_TRIP, answer, origins, parameters};
 
-const RATE: u32 = 1000;
+const RATE: u32 = 500;
 const MINUTES: u32 = 10;
 const CLIENTS: u16 = 10;
 
