@@ -73,7 +73,7 @@ impl Config {
 
     /// What the proxy is told.
     ///
-    /// Shape: `relay.own_addresses` and `relay.own_names` are empty: they are the host's, which
+    /// Shape: `relay.own_addresses`, `own_broadcasts` and `own_names` are empty: they are the host's, which
     ///        whoever asks it fills in.
     pub fn parameters(&self) -> Parameters {
         let default = Upstream { name: "default".into(), authority: None };
@@ -90,6 +90,7 @@ impl Config {
                 forward: self.forward.clone(),
                 own: self.listen.clone(),
                 own_addresses: Vec::new(),
+                own_broadcasts: Vec::new(),
                 own_names: Vec::new(),
                 identifier: self.settings.process.values.identifier.0.as_str().into(),
                 insert_hop_limit: self.settings.process.values.insert_hop_limit.0,

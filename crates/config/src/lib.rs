@@ -40,7 +40,7 @@ pub use command_line::Overrides;
 pub use config::Config;
 pub use difference::Change;
 pub use error::{ConfigError, ConfigErrors};
-pub use escaping::escaped;
+pub use escaping::{escaped, escaped_lines};
 pub use file::text;
 pub use reference::reference;
 pub use schema::operation::{LogDestination, LogFormat, LogLevel, LogSettings};
