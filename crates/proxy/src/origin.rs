@@ -56,6 +56,8 @@ pub(crate) struct Origin {
     pub(crate) was_asked: bool,
     /// Whose request was the first for it.
     pub(crate) brought_by: Option<Site>,
+    /// Whether others asked for it, too.
+    pub(crate) is_shared: bool,
     /// When the first of all Message IDs is free again, where none was; until a timer says to try again.
     pub(crate) starved: Option<Instant>,
     /// When the queue is looked at again although nothing came.
@@ -91,6 +93,7 @@ impl Origin {
             idle_from: now + ORIGIN_LIFETIME,
             was_asked: false,
             brought_by: None,
+            is_shared: false,
             starved: None,
             retry_at: None,
         }

@@ -8,7 +8,7 @@ use coapway_endpoint::{
     Course, DuplicatesParameters, Endpoint, EndpointParameters, Gate, Peer, Received, Seed, Trace, Transmit,
 };
 use coapway_message::{Content, ExchangeId, Failure, OwnedContent};
-use coapway_relay::{FetchId, OriginId, UpstreamId};
+use coapway_relay::{Answer, FetchId, OriginId, Refusal, UpstreamId};
 use coapway_time::{Instant, Timers};
 use hashbrown::HashMap;
 
@@ -239,7 +239,8 @@ impl Upstreams {
             }
             Received::Request { exchange, .. } => {
                 // Call-home is not there yet: nobody sends requests to these ports.
-                let refusal = Content::bare(coapway_message::Code::NOT_FOUND);
+                let mut scratch = Vec::new();
+                let refusal = Answer::from(Refusal::NOT_FOUND).write("", &mut scratch);
                 let _ = self.endpoint.respond(exchange, &refusal, now);
                 None
             }
