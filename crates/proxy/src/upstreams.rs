@@ -16,6 +16,7 @@ use crate::address::{Holder, Site};
 use crate::alert::Alert;
 use crate::apart::{Apart, Several};
 use crate::budget::Budget;
+use crate::dormant::Down;
 use crate::origins::Origins;
 use crate::parameters::UpstreamParameters;
 use crate::permits::Places;
@@ -53,6 +54,8 @@ pub(crate) enum Progress {
     Acknowledged { fetch: FetchId },
     /// It ended without a response.
     Failed { fetch: FetchId, failure: Failure, trace: Option<Box<Trace>> },
+    /// An origin is down, as the failure of this fetch shows.
+    Down(FetchId, Down),
     /// Something about an origin that its operator should know.
     Alert(Alert),
     /// A message was acknowledged that had been before, or that is over.

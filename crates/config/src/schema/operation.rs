@@ -369,8 +369,8 @@ impl Table for Process {
         Key {
             name: "on_alert",
             field: Field::Value("an array: an absolute path and its arguments; \"off\"", |t| &mut t.on_alert),
-            doc: "A command that is run for each alert (retries rose or calmed, an origin down or back, a learned \
-                  timeout over its cap, a loop). It finds one JSON object on its standard input, and COAPWAY_ALERT, \
+            doc: "A command that is run for each alert (retries rose or calmed, an origin down, for all or for one \
+                  client, or back, a learned timeout over its cap, a loop). It finds one JSON object on its standard input, and COAPWAY_ALERT, \
                   COAPWAY_UPSTREAM, COAPWAY_ORIGIN and COAPWAY_CLIENT in its environment. One runs at a time, \
                   for 30 s at most (then it and what it started are ended, as with the program), ten begin in a \
                   minute; what is left out is counted and told to the next.",
@@ -394,7 +394,8 @@ impl Table for RecordSettings {
         Key {
             name: "file",
             field: Field::Value("a file, \"-\" for standard output, or \"off\"", |t| &mut t.destination),
-            doc: "Where they go; `--record` is short for it. Relative to the working directory.",
+            doc: "Where they go; `--record` is short for it. Relative to the working directory. No other file that is \
+                  named here: what is written has a file of its own.",
             why: "",
         },
         Key {
@@ -412,7 +413,8 @@ impl Table for LogSettings {
         Key {
             name: "file",
             field: Field::Value("a file, or \"-\" for standard error", |t| &mut t.destination),
-            doc: "Where it goes; `--log` is short for it. Relative to the working directory.",
+            doc: "Where it goes; `--log` is short for it. Relative to the working directory. A file of its own, like that \
+                  of records.",
             why: "",
         },
         Key {
