@@ -28,18 +28,8 @@ use crate::answers::Outcome;
 use crate::cause::Cause;
 use crate::origin::Origin;
 use crate::proxy::Proxy;
-use crate::silence::{Rest, Turn};
+use crate::silence::{Down, Rest, Turn};
 use crate::upstreams::{Outstanding, Progress, Upstreams};
-
-/// An origin that is down, for one site or for everybody.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Down {
-    upstream: UpstreamId,
-    origin: SocketAddr,
-    is_for_all: bool,
-    silent_for: Duration,
-    probe_in: Duration,
-}
 
 impl Origin {
     /// Which of the requests that wait may leave.

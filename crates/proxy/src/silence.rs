@@ -1,8 +1,9 @@
 //! How long an origin has been silent, and the pace of probes while it is taken to be down.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use coapway_relay::FetchId;
+use coapway_relay::{FetchId, UpstreamId};
 use coapway_time::Instant;
 
 use crate::address::{Holder, Site};
@@ -45,6 +46,16 @@ impl Going {
         *self = Self { site: Some(site), until: now + LONGEST_PAUSE * 2 + max_wait };
         goes_on
     }
+}
+
+/// An origin that is down, for one site or for everybody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Down {
+    pub(crate) upstream: UpstreamId,
+    pub(crate) origin: SocketAddr,
+    pub(crate) is_for_all: bool,
+    pub(crate) silent_for: Duration,
+    pub(crate) probe_in: Duration,
 }
 
 /// The pace of probes.

@@ -16,11 +16,11 @@ use crate::address::{Holder, Site};
 use crate::alert::Alert;
 use crate::apart::{Apart, Several};
 use crate::budget::Budget;
-use crate::dormant::Down;
 use crate::origins::Origins;
 use crate::parameters::UpstreamParameters;
 use crate::permits::Places;
 use crate::schedule::Derived;
+use crate::silence::Down;
 use crate::transfers::Transfer;
 
 /// What became of a fetch that was handed over.
