@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use coapway_proxy::Parameters;
@@ -14,7 +14,7 @@ use crate::environment;
 use crate::error::{ConfigError, ConfigErrors};
 use crate::file;
 use crate::schema::operation::{LogSettings, RecordSettings, Resolver};
-use crate::section::Section;
+use crate::section::{AnySection as _, Section};
 use crate::sets::{UpstreamSet, downstream, upstream_sets};
 use crate::settings::{Layers, Settings};
 use crate::source::Source;
@@ -26,6 +26,7 @@ pub struct Config {
     pub(crate) settings: Settings,
     pub(crate) forward: Forward,
     listen: Vec<SocketAddr>,
+    file: Option<PathBuf>,
     warnings: Vec<String>,
 }
 
@@ -50,6 +51,7 @@ impl Config {
             None => Document::default(),
         };
         let mut errors = std::mem::take(&mut document.errors);
+        let is_broken = document.broken;
         let variables = environment.into_iter().map(|(name, value)| (name.into(), value.into()));
         let layers = Layers {
             file: document,
@@ -59,18 +61,19 @@ impl Config {
             reverse: overrides.reverse.as_deref(),
         };
         let settings = Settings::new(layers, &mut errors);
-        let forward = validate::check(&settings, &mut errors);
+        let forward = validate::check(&settings, is_broken, &mut errors);
         if !errors.is_empty() {
             return Err(ConfigErrors::new(errors));
         }
         let warnings = warnings::of(&settings, &forward);
         let listen = settings.listen.iter().map(|(listener, _)| listener.0).collect();
-        Ok(Self { settings, forward, listen, warnings })
+        let file = file.map(|(path, _)| path.to_owned());
+        Ok(Self { settings, forward, listen, file, warnings })
     }
 
     /// What the proxy is told.
     ///
-    /// Shape: `relay.own_addresses` and `relay.own_names` are empty: they are the host's, which
+    /// Shape: `relay.own_addresses`, `own_broadcasts` and `own_names` are empty: they are the host's, which
     ///        whoever asks it fills in.
     pub fn parameters(&self) -> Parameters {
         let default = Upstream { name: "default".into(), authority: None };
@@ -87,6 +90,7 @@ impl Config {
                 forward: self.forward.clone(),
                 own: self.listen.clone(),
                 own_addresses: Vec::new(),
+                own_broadcasts: Vec::new(),
                 own_names: Vec::new(),
                 identifier: self.settings.process.values.identifier.0.as_str().into(),
                 insert_hop_limit: self.settings.process.values.insert_hop_limit.0,
@@ -102,6 +106,11 @@ impl Config {
     /// Where to listen: at least one address, each once, none with port 0.
     pub fn listen(&self) -> &[SocketAddr] {
         &self.listen
+    }
+
+    /// The file that it was read from, as it was named.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 
     /// Where names are looked up.
@@ -143,7 +152,8 @@ impl Config {
     ///
     /// Shape: `key` is dotted, as in the dump; one that nobody knows counts as a default.
     pub fn object(&self, key: &str, reason: impl Into<String>) -> ConfigError {
-        let entries = self.settings.sections().into_iter().flat_map(|section| section.entries());
+        let named = self.settings.upstreams.iter().flat_map(|named| named.origin.entries());
+        let entries = self.settings.sections().into_iter().flat_map(|section| section.entries()).chain(named);
         match entries.into_iter().find(|entry| entry.key == key) {
             Some(entry) => ConfigError::new(entry.key, &entry.source, reason).value(entry.value),
             None => ConfigError::new(key.to_owned(), &Source::Default, reason),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::escaping::escaped;
 use crate::raw::{Raw, Written};
 use crate::source::Source;
 
@@ -71,36 +72,40 @@ impl ConfigError {
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (key, value) = (&self.key, self.value.as_deref());
+        let (key, value) = (escaped(&self.key), self.value.as_deref().map(escaped));
         match &self.source {
             Source::Default => f.write_str("configuration")?,
             Source::Profile(name) => write!(f, "profile {name}")?,
-            Source::File { path, line, column } => write!(f, "{}:{line}:{column}", path.display())?,
-            Source::Environment(name) => write!(f, "environment: {name}")?,
+            Source::File { path, line, column } => write!(f, "{}:{line}:{column}", escaped(path.display()))?,
+            Source::Environment(name) => write!(f, "environment: {}", escaped(name))?,
             Source::CommandLine(option) => write!(f, "command line: {option}")?,
         }
         // A variable and an option say what is meant themselves.
         match (&self.source, value) {
-            (Source::Default | Source::Profile(_) | Source::File { .. }, Some(line)) if key.is_empty() => {
+            (Source::Default | Source::Profile(_) | Source::File { .. }, Some(line))
+                if self.key.is_empty() =>
+            {
                 write!(f, ": {line}")?
             }
-            (Source::Default | Source::Profile(_) | Source::File { .. }, None) if key.is_empty() => {}
+            (Source::Default | Source::Profile(_) | Source::File { .. }, None) if self.key.is_empty() => {}
             (Source::Default | Source::Profile(_) | Source::File { .. }, Some(value)) => {
                 write!(f, ": {key} = {value}")?
             }
             (Source::Default | Source::Profile(_) | Source::File { .. }, None) => write!(f, ": {key}")?,
             (Source::Environment(_), Some(value)) => write!(f, "={value}")?,
             (Source::Environment(_), None) => {}
-            (Source::CommandLine("--set"), Some(value)) if !key.is_empty() => write!(f, " {key}={value}")?,
+            (Source::CommandLine("--set"), Some(value)) if !self.key.is_empty() => {
+                write!(f, " {key}={value}")?
+            }
             (Source::CommandLine(_), Some(value)) => write!(f, " {value}")?,
             (Source::CommandLine(_), None) => write!(f, " {key}")?,
         }
-        write!(f, "\n    {}", self.reason)?;
+        write!(f, "\n    {}", escaped(&self.reason))?;
         if let Some(allowed) = &self.allowed {
-            write!(f, "; allowed: {allowed}")?;
+            write!(f, "; allowed: {}", escaped(allowed))?;
         }
         match &self.hint {
-            Some(hint) => write!(f, "\n    hint: {hint}"),
+            Some(hint) => write!(f, "\n    hint: {}", escaped(hint)),
             None => Ok(()),
         }
     }

@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 use crate::document::{Array, ArrayEntry, Document};
 use crate::error::{ConfigError, ConfigErrors};
 use crate::raw::{Assignment, Raw, Written};
-use crate::settings::Settings;
+use crate::settings::{Settings, WITHOUT_LISTENERS};
 use crate::source::Source;
 use crate::syntax;
 
@@ -39,6 +39,11 @@ pub(crate) fn read(path: &Path, text: &str, known: &Settings) -> Document {
     for (key, value) in table.get_ref() {
         let name = plain(key.get_ref());
         match (Array::from_name(&name), value.get_ref()) {
+            (Some(Array::Listen), DeValue::Array(tables)) if tables.is_empty() => {
+                let source = reader.source(value.span());
+                let error = ConfigError::new(name, &source, "an empty list").value("[]");
+                document.errors.push(error.hint(WITHOUT_LISTENERS));
+            }
             (Some(array), DeValue::Array(tables)) => {
                 for table in tables.iter() {
                     let source = reader.source(table.span());

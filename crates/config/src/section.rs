@@ -305,6 +305,10 @@ impl<T: Table> AnySection for Section<T> {
             return Err(ConfigError::unknown(self.qualified(key), written));
         };
         let known = &T::KEYS[index];
+        if written.raw == Raw::Table {
+            let error = ConfigError::new(self.qualified(key), &written.source, "a value, not a table");
+            return Err(error.allowed(known.field.allowed(false)));
+        }
         known.field.put(&mut self.values, &written.raw).map_err(|wrong| {
             let why = (!known.why.is_empty()).then(|| known.why.to_owned());
             ConfigError::new(self.qualified(key), &written.source, wrong.reason)

@@ -57,6 +57,9 @@ pub(crate) struct NamedUpstream {
     pub(crate) has_own_schedule: bool,
 }
 
+/// What is listened on when nothing is said.
+pub(crate) const WITHOUT_LISTENERS: &str = "left out, it is coap://127.0.0.1:5683; a proxy listens somewhere";
+
 /// The keys that make a schedule.
 const SCHEDULE: [&str; 3] = ["ack_timeout", "ack_random_factor", "max_retransmit"];
 
@@ -169,6 +172,14 @@ impl Settings {
     fn assign(&mut self, assignment: &Assignment, errors: &mut Vec<ConfigError>) -> Result<(), ConfigError> {
         let Assignment { key, value } = assignment;
         if key == "listen" {
+            if matches!(&value.raw, Raw::List(_)) && value.raw.as_texts().is_none_or(|uris| uris.is_empty()) {
+                let is_empty = value.raw == Raw::List(Vec::new());
+                let reason = if is_empty { "an empty list" } else { "not a list of URIs" };
+                return Err(ConfigError::new(key.clone(), &value.source, reason)
+                    .value(&*value.text)
+                    .allowed("coap://ADDRESS:PORT, one or several with commas")
+                    .hint(WITHOUT_LISTENERS));
+            }
             self.listen_on(split(value), errors);
             return Ok(());
         }
@@ -180,6 +191,7 @@ impl Settings {
             (true, true) => return Ok(()),
             (true, false) => {
                 return Err(ConfigError::new(key.clone(), &value.source, "a table, not a value")
+                    .value(&*value.text)
                     .hint(format!("its keys are {}", self.keys_of(key))));
             }
             (false, _) => {}

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::escaping::escaped;
+
 /// Where a value was written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
@@ -69,8 +71,8 @@ impl fmt::Display for Source {
         match self {
             Self::Default => f.write_str("default"),
             Self::Profile(name) => write!(f, "profile {name}"),
-            Self::File { path, line, .. } => write!(f, "{}:{line}", path.display()),
-            Self::Environment(name) => write!(f, "env {name}"),
+            Self::File { path, line, .. } => write!(f, "{}:{line}", escaped(path.display())),
+            Self::Environment(name) => write!(f, "env {}", escaped(name)),
             Self::CommandLine(option) => f.write_str(option),
         }
     }

@@ -6,6 +6,7 @@ mod errors;
 mod layers;
 mod profiles;
 mod summary;
+mod told;
 
 use std::path::Path;
 
@@ -55,6 +56,10 @@ fn refused(file: &str, environment: &[(&str, &str)], overrides: &Overrides) -> S
         Ok(config) => panic!("accepted:\n{}", config.dump()),
         Err(errors) => errors.to_string(),
     }
+}
+
+fn check(file: &str, expected: &str) {
+    assert_eq!(refused(file, &[], &Overrides::default()), expected, "for\n{file}");
 }
 
 fn set(settings: &[&str]) -> Overrides {

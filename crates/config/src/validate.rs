@@ -14,9 +14,17 @@ use crate::source::Source;
 use crate::units::show_duration;
 
 /// Finds contradictions, and decides who may have requests forwarded.
-pub(crate) fn check(settings: &Settings, errors: &mut Vec<ConfigError>) -> Forward {
+///
+/// Shape: `is_broken` says that parts of the file could not be read: what is missing may stand there.
+pub(crate) fn check(settings: &Settings, is_broken: bool, errors: &mut Vec<ConfigError>) -> Forward {
+    if is_broken {
+        return Forward::Off;
+    }
+    let unread = Unread(errors.iter().map(|error| error.key.clone()).collect());
     let values = &settings.downstream.values;
-    if values.early_ack_after * 2 > values.client_ack_timeout {
+    if values.early_ack_after * 2 > values.client_ack_timeout
+        && !unread.has(&["early_ack_after", "client_ack_timeout"])
+    {
         let (early, clients) = (values.early_ack_after, values.client_ack_timeout);
         let large = Side { key: "early_ack_after", value: early, allowed: clients / 2 };
         let small = Side { key: "client_ack_timeout", value: clients, allowed: early * 2 };
@@ -30,7 +38,8 @@ pub(crate) fn check(settings: &Settings, errors: &mut Vec<ConfigError>) -> Forwa
         let rto = set.set().rto;
         // What a named upstream has from [upstream] is told there.
         let is_own = |key| set.named.is_none() || set.section.source(key) != settings.upstream.source(key);
-        if rto.floor > rto.cap && (is_own("rto.floor") || is_own("rto.cap")) {
+        let is_told = unread.has(&["rto.floor", "rto.cap"]);
+        if rto.floor > rto.cap && !is_told && (is_own("rto.floor") || is_own("rto.cap")) {
             let large = Side { key: "rto.floor", value: rto.floor, allowed: rto.cap };
             let small = Side { key: "rto.cap", value: rto.cap, allowed: rto.floor };
             errors.push(contradiction(set.section, &large, &small));
@@ -50,13 +59,35 @@ pub(crate) fn check(settings: &Settings, errors: &mut Vec<ConfigError>) -> Forwa
         if let Some(other) = settings.upstreams[..index].iter().find(same) {
             errors.push(same_origin(&other.origin, &named.origin));
         }
-        if let Some(listener) = own_listener(settings, named) {
+        if let Some(listener) = own_listener(settings, named).filter(|_| !unread.has_listeners()) {
             let reason = format!("our own listener {listener}: requests would go round in a circle");
             let error = ConfigError::new(named.origin.qualified("uri"), &named.origin.source("uri"), reason);
             errors.push(error.maybe_value(uri.as_ref().map(|origin| origin.show())));
         }
     }
-    forward(settings, errors)
+    // Of what could not be read nobody knows whether it is missing.
+    if unread.has_forward() { Forward::Off } else { forward(settings, errors) }
+}
+
+/// The keys that something is wrong with already: what only follows from that is not told.
+struct Unread(Vec<String>);
+
+impl Unread {
+    /// Whether one of these, names in whatever table, is among them.
+    fn has(&self, keys: &[&str]) -> bool {
+        let is_one = |told: &String, key: &str| {
+            told.strip_suffix(key).is_some_and(|table| table.is_empty() || table.ends_with('.'))
+        };
+        self.0.iter().any(|told| keys.iter().any(|key| is_one(told, key)))
+    }
+
+    fn has_listeners(&self) -> bool {
+        self.0.iter().any(|told| told == "listen" || told == "listen.uri")
+    }
+
+    fn has_forward(&self) -> bool {
+        self.0.iter().any(|told| told == "forward" || told.starts_with("forward.")) || self.has_listeners()
+    }
 }
 
 /// One of two values that contradict each other.

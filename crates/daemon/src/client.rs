@@ -24,6 +24,7 @@ use std::fmt;
 use std::io::{self, IsTerminal as _, Write};
 use std::process::ExitCode;
 
+use coapway_config::escaped_lines;
 use coapway_message::{Method, OptionNumber};
 
 pub(crate) use arguments::{ObserveArguments, PingArguments, RequestArguments};
@@ -103,7 +104,7 @@ struct Console<'c> {
 impl Console<'_> {
     /// A line on standard error. Nobody could be told that it cannot be written.
     fn note(&mut self, text: impl fmt::Display) {
-        let _ = writeln!(self.notes, "{text}");
+        let _ = writeln!(self.notes, "{}", escaped_lines(text));
     }
 
     /// A line on standard error for those who want to know everything.

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::time::Duration;
 
 use coapway_config::{RecordDestination, RecordSettings};
-use coapway_proxy::{Alert, Event, Records};
+use coapway_proxy::{Alert, Event, Records, Whose};
 use coapway_time::Instant;
 
 use crate::clock::Clock;
@@ -103,6 +103,11 @@ impl Reader for Events {
     }
 }
 
+/// Rounded up, so that what is to come is not said to be over.
+const fn whole_seconds(time: Duration) -> Duration {
+    Duration::from_secs(time.as_millis().div_ceil(1000) as u64)
+}
+
 fn tell(alert: &Alert) {
     let name = alert.name();
     match alert {
@@ -113,12 +118,84 @@ fn tell(alert: &Alert) {
         Alert::TimeoutOverCap { origin, quantile, .. } => {
             tracing::warn!(%origin, ?quantile, "{name}: upstream.rto.cap does not hold for this origin");
         }
-        Alert::OriginDown { origin, .. } => {
-            tracing::warn!(%origin, "{name}: most requests get 5.03 at once until something is heard of it");
+        Alert::OriginDown { origin, whose: Whose::Everybody, silent_for, probe_in, .. } => {
+            tracing::warn!(
+                %origin,
+                silent_for = ?Duration::from_secs(silent_for.as_secs()),
+                next_probe_in = ?whole_seconds(*probe_in),
+                "{name}: requests get 5.03 at once, but for one probe at a time, until something is heard of it"
+            );
+        }
+        Alert::OriginDown { origin, whose, silent_for, probe_in, .. } => {
+            tracing::warn!(
+                %origin,
+                client = %whose,
+                silent_for = ?Duration::from_secs(silent_for.as_secs()),
+                next_probe_in = ?whole_seconds(*probe_in),
+                "{name} for one client only: its requests get 5.03 at once, but for one probe at a time, until \
+                 something is heard of it; others are served as ever"
+            );
         }
         Alert::OriginBack { origin, .. } => tracing::info!(%origin, "{name}"),
         Alert::Loop { client } => {
             tracing::warn!(%client, "{name}: a request came round to this proxy and was ended");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    use tracing_subscriber::fmt::MakeWriter;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl MakeWriter<'_> for Lines {
+        type Writer = Self;
+
+        fn make_writer(&self) -> Self {
+            self.clone()
+        }
+    }
+
+    #[test]
+    fn a_line_about_an_origin_that_is_down_says_for_whom() {
+        let lines = Lines::default();
+        let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).without_time();
+        let down = |whose| Alert::OriginDown {
+            upstream: coapway_relay::UpstreamId(1),
+            origin: ([192, 0, 2, 1], 5683).into(),
+            whose,
+            silent_for: Duration::from_millis(60_004),
+            probe_in: Duration::from_millis(2_500),
+        };
+        tracing::subscriber::with_default(subscriber.finish(), || {
+            tell(&down(Whose::Site(([10, 0, 0, 1], 4000).into())));
+            tell(&down(Whose::Everybody));
+        });
+        let told = lines.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let told = String::from_utf8(told).expect("text");
+        let [one, all] = &told.lines().collect::<Vec<_>>()[..] else { panic!("two lines: {told}") };
+        assert!(
+            one.contains("origin down for one client only: ") && one.contains("others are served as ever"),
+            "{one}"
+        );
+        let fields = " origin=192.0.2.1:5683 client=10.0.0.1 silent_for=60s next_probe_in=3s";
+        assert!(one.ends_with(fields), "{one}");
+        assert!(all.contains("origin down: requests get 5.03 at once") && !all.contains("client="), "{all}");
     }
 }

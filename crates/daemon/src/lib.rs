@@ -6,6 +6,8 @@ mod client;
 mod clock;
 mod commands;
 mod events;
+mod files;
+mod interfaces;
 mod loading;
 mod log;
 mod names;
@@ -14,6 +16,7 @@ mod on_alert;
 mod reading;
 mod records;
 mod rehearsal;
+mod saying;
 mod serve;
 mod service;
 mod signals;
@@ -37,7 +40,11 @@ pub fn command_line() -> clap::Command {
 
 /// Runs the program with the arguments of its process, to its end.
 pub fn run() -> ExitCode {
-    match Arguments::parse().command {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return saying::instead_of_arguments(&error),
+    };
+    match arguments.command {
         Command::Serve(settings) => serve::serve(&settings),
         Command::Check { settings, dump } => serve::check(&settings, dump),
         Command::Get(arguments) => client::request(Method::Get, &arguments),

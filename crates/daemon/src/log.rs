@@ -73,7 +73,7 @@ pub(crate) fn open(settings: &LogSettings) -> io::Result<Lines> {
     let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_target(false);
     let lines = match settings.format {
         LogFormat::Text => lines.with_ansi(colours).fmt_fields(text::fields()).boxed(),
-        LogFormat::Json => lines.json().boxed(),
+        LogFormat::Json => lines.map_writer(text::Visible).json().boxed(),
     };
     Ok(level.and_then(limit).and_then(lines).boxed())
 }

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel}
 use std::thread;
 use std::time::Duration;
 
-use coapway_proxy::Alert;
+use coapway_proxy::{Alert, Whose};
 use coapway_time::Instant;
 use serde::Serialize;
 
@@ -99,11 +99,15 @@ impl OnAlert {
                 recent: Some(*recent),
                 ..message
             },
-            Alert::RetriesCalmed { upstream, origin }
-            | Alert::OriginDown { upstream, origin }
-            | Alert::OriginBack { upstream, origin } => {
+            Alert::RetriesCalmed { upstream, origin } | Alert::OriginBack { upstream, origin } => {
                 Message { upstream: name(upstream), origin: Some(origin.to_string()), ..message }
             }
+            Alert::OriginDown { upstream, origin, whose, .. } => Message {
+                upstream: name(upstream),
+                origin: Some(origin.to_string()),
+                client: (*whose != Whose::Everybody).then(|| whose.to_string()),
+                ..message
+            },
             Alert::TimeoutOverCap { upstream, origin, quantile } => Message {
                 upstream: name(upstream),
                 origin: Some(origin.to_string()),

@@ -53,7 +53,7 @@ impl Reading {
 
 fn read(settings: &Settings) -> Outcome {
     let config = loading::load_again(settings)?;
-    let errors = rehearsal::files(&config);
+    let errors = rehearsal::beforehand(&config);
     Ok((config, errors))
 }
 

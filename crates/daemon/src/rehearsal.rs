@@ -3,11 +3,13 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use coapway_config::{Config, ConfigError, LogDestination, RecordDestination, Resolver};
+use coapway_config::{Config, ConfigError, LogDestination, RecordDestination};
 
+use crate::files;
+use crate::interfaces::Interfaces;
 use crate::sockets::{Bound, Unbound};
 use crate::unbound;
 
@@ -20,33 +22,21 @@ pub(crate) struct Findings {
     pub(crate) notes: Vec<String>,
 }
 
-/// Tries files and listeners.
+/// Tries files, and listeners where nothing else is wrong.
 ///
 /// Shape: call it where tokio's runtime runs.
 pub(crate) fn rehearse(config: &Config) -> Findings {
-    let mut findings = Findings { errors: files(config), notes: Vec::new() };
-    listeners(config, &mut findings);
+    let mut findings = Findings { errors: beforehand(config), notes: Vec::new() };
+    if findings.errors.is_empty() {
+        listeners(config, &mut findings);
+    }
     findings
 }
 
-/// Tries the files that are named, without making any.
-pub(crate) fn files(config: &Config) -> Vec<ConfigError> {
-    let record = match &config.record().destination {
-        RecordDestination::File(path) => Some(("record.file", appendable(path))),
-        RecordDestination::Off | RecordDestination::StandardOutput => None,
-    };
-    let log = match &config.log().destination {
-        LogDestination::File(path) => Some(("log.file", appendable(path))),
-        LogDestination::StandardError => None,
-    };
-    let names = match config.resolver() {
-        Resolver::Hosts(path) => Some(("resolver", readable(path))),
-        Resolver::System | Resolver::Server(_) => None,
-    };
-    let program = config.on_alert().first().map(|program| ("on_alert", executable(Path::new(program))));
-    let state = config.state().map(|path| ("state", replaceable(path)));
-    let tried = [record, log, names, program, state].into_iter().flatten();
-    tried.filter_map(|(key, result)| Some(config.object(key, result.err()?))).collect()
+/// What this host has against a configuration, as far as that can be known before anything is bound.
+pub(crate) fn beforehand(config: &Config) -> Vec<ConfigError> {
+    let interfaces = Interfaces::ask().unwrap_or_default();
+    files::objections(config).into_iter().chain(interfaces.objections(config)).collect()
 }
 
 /// Whether records would be taken at once: a FIFO without a reader takes none.
@@ -72,78 +62,6 @@ fn has_reader(path: &Path) -> io::Result<()> {
     match is_fifo.then(|| options.open(path)).transpose() {
         Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Err(io::Error::other("nobody reads it")),
         opened => opened.map(drop),
-    }
-}
-
-/// Whether the file can be read again and again. Others are not opened: a FIFO would wait for whoever writes
-/// to it, and a device may do something.
-fn readable(path: &Path) -> Result<(), String> {
-    match fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => Err("a directory, not a file".to_owned()),
-        Ok(metadata) if !metadata.is_file() => Err("not a file".to_owned()),
-        Ok(_) => fs::File::open(path).map(drop).map_err(|error| format!("cannot be read: {error}")),
-        Err(error) => Err(format!("cannot be read: {error}")),
-    }
-}
-
-/// Whether the file can be run.
-fn executable(path: &Path) -> Result<(), String> {
-    match fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() => Err("no file, so it cannot be run".to_owned()),
-        Ok(metadata) if metadata.permissions().mode() & 0o111 == 0 => Err("cannot be run".to_owned()),
-        Ok(_) => Ok(()),
-        Err(error) => Err(format!("cannot be run: {error}")),
-    }
-}
-
-/// Whether the file can be appended to, or made.
-fn appendable(path: &Path) -> Result<(), String> {
-    match fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => Err("a directory, not a file".to_owned()),
-        // To open a FIFO would wait for its reader.
-        Ok(metadata) if metadata.file_type().is_fifo() => Ok(()),
-        Ok(_) => {
-            let opened = OpenOptions::new().append(true).open(path);
-            opened.map(drop).map_err(|error| format!("cannot be written: {error}"))
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => takes_files(directory(path)),
-        Err(error) => Err(format!("cannot be written: {error}")),
-    }
-}
-
-/// Whether another file can be put in the place of this one, which need not be there.
-fn replaceable(path: &Path) -> Result<(), String> {
-    match fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => Err("a directory, not a file".to_owned()),
-        Ok(metadata) if !metadata.is_file() => Err("not a file".to_owned()),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(format!("cannot be written: {error}")),
-        Ok(_) | Err(_) => takes_files(directory(path)),
-    }
-}
-
-/// The directory a file is in.
-fn directory(path: &Path) -> &Path {
-    path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
-}
-
-/// Whether a file can be made in a directory; the one that is made for this has no name.
-fn takes_files(directory: &Path) -> Result<(), String> {
-    match fs::metadata(directory) {
-        Ok(metadata) if metadata.is_dir() => {}
-        Ok(_) => return Err(format!("{} is not a directory", directory.display())),
-        Err(error) => return Err(format!("no directory {}: {error}", directory.display())),
-    }
-    match OpenOptions::new().write(true).custom_flags(libc::O_TMPFILE).open(directory) {
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
-            ) =>
-        {
-            Err(format!("cannot be made in {}: {error}", directory.display()))
-        }
-        // Not every file system has files without a name.
-        Ok(_) | Err(_) => Ok(()),
     }
 }
 
@@ -175,45 +93,6 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let _inside = runtime.enter();
         rehearse(&config(settings))
-    }
-
-    #[test]
-    fn files_are_tried_and_none_is_made() {
-        let directory = tempfile::tempdir().unwrap();
-        let place = directory.path().display();
-        let files = |setting: &str| files(&config(&[setting]));
-        assert!(files(&format!("record.file={place}/records")).is_empty());
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-
-        assert!(files(&format!("state={place}/learned")).is_empty());
-        assert!(files("state=learned").is_empty());
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-
-        fs::write(directory.path().join("file"), "127.0.0.1 boiler\n").unwrap();
-        assert!(files(&format!("log.file={place}/file")).is_empty());
-        assert!(files(&format!("resolver=hosts:{place}/file")).is_empty());
-        assert!(files(&format!("state={place}/file")).is_empty());
-        let fifo = directory.path().join("fifo");
-        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-        for (setting, reason) in [
-            (format!("record.file={place}"), "a directory, not a file"),
-            (format!("record.file={place}/none/records"), "no directory"),
-            (format!("log.file={place}/file/log"), "cannot be written"),
-            (format!("resolver=hosts:{place}/none"), "cannot be read"),
-            (format!("resolver=hosts:{place}"), "a directory, not a file"),
-            (format!("resolver=hosts:{place}/fifo"), "not a file"),
-            ("resolver=hosts:/dev/zero".to_owned(), "not a file"),
-            (format!("state={place}"), "a directory, not a file"),
-            (format!("state={place}/none/learned"), "no directory"),
-            (format!("state={place}/file/learned"), "cannot be written"),
-            (format!("state={place}/fifo"), "not a file"),
-        ] {
-            let [error] = &files(&setting)[..] else { panic!("{setting}") };
-            let text = error.to_string();
-            assert!(text.starts_with(&format!("command line: --set {setting}\n")), "{text}");
-            assert!(text.contains(reason), "{text}");
-        }
-        assert_eq!(fs::read_to_string(directory.path().join("file")).unwrap(), "127.0.0.1 boiler\n");
     }
 
     #[test]

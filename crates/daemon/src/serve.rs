@@ -1,7 +1,7 @@
 //! `serve` and `check`: from settings to a running worker.
 
 use std::future::poll_fn;
-use std::io::{self, Write as _};
+use std::io;
 use std::pin::Pin;
 use std::process::ExitCode;
 use std::task::Poll;
@@ -17,21 +17,12 @@ use crate::events::Events;
 use crate::loading::load;
 use crate::reading::Reading;
 use crate::rehearsal::{self, Findings};
+use crate::saying::{WRONG_USE, complain, say};
 use crate::service::{self, Service};
 use crate::signals::Signals;
 use crate::sockets::{Bound, Sockets};
 use crate::unbound;
 use crate::worker::Worker;
-
-/// Exit code for wrong use or configuration.
-const WRONG_USE: u8 = 2;
-
-/// Prints an error as one block and says how the process ends.
-pub(crate) fn complain(code: u8, text: &str) -> ExitCode {
-    // With nowhere to complain, the exit code says it.
-    let _ = writeln!(io::stderr(), "coapway: {}", text.trim_end());
-    ExitCode::from(code)
-}
 
 fn runtime() -> Result<tokio::runtime::Runtime, ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -65,13 +56,7 @@ pub(crate) fn check(settings: &Settings, dump: bool) -> ExitCode {
         let rest = "configuration ok; --dump prints every value and what follows from it".to_owned();
         lines.chain(warnings).chain(of_host).chain([rest]).map(|line| line + "\n").collect::<String>()
     };
-    let mut output = io::stdout().lock();
-    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
-        Ok(()) => ExitCode::SUCCESS,
-        // Whoever read it has seen enough; what was found stays what it is.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => complain(1, &format!("cannot write to standard output: {error}")),
-    }
+    say(&text)
 }
 
 /// `coapway serve`.
@@ -84,16 +69,19 @@ pub(crate) fn serve(settings: &Settings) -> ExitCode {
         Ok(runtime) => runtime,
         Err(code) => return code,
     };
-    let mut errors = rehearsal::files(&config);
-    let inside = runtime.enter();
-    let bound = Bound::to(config.listen()).unwrap_or_else(|unbound| {
-        errors.extend(unbound::objections(&config, &unbound));
-        Bound::default()
-    });
-    drop(inside);
+    let errors = rehearsal::beforehand(&config);
     if !errors.is_empty() {
         return complain(WRONG_USE, &ConfigErrors::new(errors).to_string());
     }
+    let inside = runtime.enter();
+    let bound = match Bound::to(config.listen()) {
+        Ok(bound) => bound,
+        Err(unbound) => {
+            let errors = unbound::objections(&config, &unbound);
+            return complain(WRONG_USE, &ConfigErrors::new(errors).to_string());
+        }
+    };
+    drop(inside);
     if let Err(error) = crate::log::start(config.log()) {
         return complain(1, &format!("cannot open the log: {error}"));
     }

@@ -13,6 +13,7 @@ use crate::arguments::Settings;
 use crate::clock::Clock;
 use crate::commands::Commands;
 use crate::events::Events;
+use crate::interfaces::Interfaces;
 use crate::log::{Lines, OPERATOR};
 use crate::on_alert::OnAlert;
 use crate::reading::{Outcome, Reading};
@@ -248,7 +249,12 @@ pub(crate) fn listening(config: &Config) -> Listening {
 pub(crate) fn parameters(config: &Config, own: Vec<SocketAddr>) -> Parameters {
     let mut parameters = config.parameters();
     parameters.relay.own = own;
-    parameters.relay.own_addresses = own_addresses();
+    let interfaces = Interfaces::ask().unwrap_or_else(|error| {
+        tracing::warn!(%error, "cannot list this host's addresses; a request to ourselves may go round");
+        Interfaces::default()
+    });
+    parameters.relay.own_addresses = interfaces.addresses;
+    parameters.relay.own_broadcasts = interfaces.broadcasts;
     parameters.relay.own_names = own_names();
     parameters
 }
@@ -267,17 +273,6 @@ pub(crate) fn resolver(config: &Config) -> io::Result<Resolver> {
         coapway_config::Resolver::Server(address) => Source::Server(*address),
     };
     Resolver::new(source, LOOK_UPS.0, LOOK_UPS.1)
-}
-
-/// The addresses of this host, so that a request to ourselves is seen for what it is.
-fn own_addresses() -> Vec<std::net::IpAddr> {
-    match if_addrs::get_if_addrs() {
-        Ok(interfaces) => interfaces.iter().map(if_addrs::Interface::ip).collect(),
-        Err(error) => {
-            tracing::warn!(%error, "cannot list this host's addresses; a request to ourselves may go round");
-            Vec::new()
-        }
-    }
 }
 
 /// The names of this host.

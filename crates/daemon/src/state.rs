@@ -133,11 +133,16 @@ fn may_be_replaced(path: &Path) -> io::Result<bool> {
     Ok(beginning.is_empty() || beginning == BEGINNING.as_bytes())
 }
 
-/// Writes the text beside the file and puts it in its place.
-fn write(path: &Path, text: &str) -> io::Result<()> {
+/// What is written, before it takes the place of the file.
+pub(crate) fn beside(path: &Path) -> PathBuf {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
-    let beside = PathBuf::from(beside);
+    beside.into()
+}
+
+/// Writes the text beside the file and puts it in its place.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let beside = beside(path);
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Err(io::Error::other("not a file"));
     }

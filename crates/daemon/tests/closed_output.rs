@@ -28,13 +28,16 @@ fn full() -> Stdio {
     File::options().write(true).open("/dev/full").expect("it is there").into()
 }
 
-const TALKING: [&[&str]; 6] = [
+const TALKING: [&[&str]; 9] = [
     &["check"],
     &["check", "--dump"],
     &["simulate", "--list"],
     &["simulate", "lan", "--runs", "1", "--requests", "20"],
     &["--help"],
     &["serve", "--help"],
+    &["-h"],
+    &["--version"],
+    &["help", "get"],
 ];
 
 #[test]
@@ -48,7 +51,7 @@ fn who_has_read_enough_is_no_failure() {
 
 #[test]
 fn what_cannot_be_written_is_told() {
-    for arguments in &TALKING[..4] {
+    for arguments in &TALKING {
         let (code, told) = run(arguments, full());
         assert_eq!(code, Some(1), "{arguments:?}: {told}");
         assert!(told.starts_with("coapway: cannot write to standard output: No space left"), "{told}");

@@ -42,7 +42,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         Ok(text) => text,
         Err(Trouble { code, what }) => {
             // With nowhere to complain, the exit code says it.
-            let _ = writeln!(io::stderr(), "coapway: {}", what.trim_end());
+            let _ = writeln!(io::stderr(), "coapway: {}", coapway_config::escaped_lines(what.trim_end()));
             return ExitCode::from(code);
         }
     };

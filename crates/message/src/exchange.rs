@@ -37,6 +37,8 @@ pub enum Failure {
     Unusable,
     /// A limit of ours: the queue towards the origin is full or Message IDs are short.
     Overloaded,
+    /// A limit of ours: this client has asked so many origins that others would find no room.
+    TooManyOrigins,
     /// The request is larger than a datagram may be.
     TooLarge,
 }
@@ -53,6 +55,7 @@ impl Failure {
             Self::LookUpTimedOut => "look-up-timeout",
             Self::Unusable => "unusable",
             Self::Overloaded => "overloaded",
+            Self::TooManyOrigins => "too-many-origins",
             Self::TooLarge => "too-large",
         }
     }
@@ -123,6 +126,7 @@ mod tests {
             (Failure::LookUpTimedOut, "look-up-timeout"),
             (Failure::Unusable, "unusable"),
             (Failure::Overloaded, "overloaded"),
+            (Failure::TooManyOrigins, "too-many-origins"),
             (Failure::TooLarge, "too-large"),
         ];
         assert!(failures.iter().all(|(failure, word)| failure.name() == *word));

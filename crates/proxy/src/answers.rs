@@ -126,8 +126,10 @@ impl Proxy {
         }
         if failure == Failure::TimedOut
             && let Phase::Sent(_, exchange) = fetch.phase
+            && let Some(down) = self.upstreams.missed_in(exchange, now)
         {
-            self.upstreams.missed_in(exchange, now);
+            // As long as its client is known.
+            self.tell_down(id, down);
         }
         let known = self.wind_up(id, &fetch, None, now);
         let known = known.max(evidence(failure, None));

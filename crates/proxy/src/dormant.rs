@@ -23,12 +23,12 @@ use coapway_relay::{Answer, FetchId, Text, UpstreamId};
 use coapway_time::Instant;
 
 use crate::address::{Holder, Site};
-use crate::alert::Alert;
+use crate::alert::{Alert, Whose};
 use crate::answers::Outcome;
 use crate::cause::Cause;
 use crate::origin::Origin;
 use crate::proxy::Proxy;
-use crate::silence::{Rest, Turn};
+use crate::silence::{Down, Rest, Turn};
 use crate::upstreams::{Outstanding, Progress, Upstreams};
 
 impl Origin {
@@ -58,26 +58,27 @@ impl Origin {
 impl Upstreams {
     /// An exchange ended without an answer; `trace` says how it went.
     ///
-    /// A Non-confirmable request says nothing: there are origins that never answer one.
+    /// A Non-confirmable request says nothing: there are origins that never answer one. Returns what is to be
+    /// told: that the origin is down, or that it is so for everybody now.
     pub(crate) fn missed(
         &mut self,
         (index, site): (u32, Site),
         trace: &Trace,
         failure: Failure,
         now: Instant,
-    ) {
+    ) -> Option<Down> {
         if failure == Failure::TimedOut && trace.acks == 0 {
             self.await_late(index, trace, now);
         }
-        let Some(origin) = self.origins.get_mut(index) else { return };
+        let origin = self.origins.get_mut(index)?;
         let parameters = self.parameters.get(origin.upstream.0 as usize).unwrap_or(&self.parameters[0]);
-        let [Some(first), Some(last)] = [trace.copies.first(), trace.copies.last()] else { return };
+        let [Some(first), Some(last)] = [trace.copies.first(), trace.copies.last()] else { return None };
         let was_heard = origin.window.last_arrival().is_some_and(|arrival| arrival > first.sent);
         if !parameters.dormant || !trace.confirmable || trace.acks > 0 || was_heard {
-            return;
+            return None;
         }
         let silence = &mut origin.silence;
-        let had_begun = silence.has_begun();
+        let (had_begun, was_of_several) = (silence.has_begun(), silence.is_of_several());
         let is_down = silence.missed(site, first.sent, last.sent, parameters.max_wait)
             && failure == Failure::TimedOut
             && !silence.is_dormant();
@@ -87,20 +88,27 @@ impl Upstreams {
                 origin.window.restart();
             }
         }
-        let (upstream, origin) = (origin.upstream, origin.address);
-        self.origins.silent += usize::from(!had_begun);
         if is_down {
-            self.progress.push_back(Progress::Alert(Alert::OriginDown { upstream, origin }));
             self.may_move.push(index);
         }
+        let down = silence.rest.and_then(|rest| {
+            let is_for_all = silence.is_of_several();
+            let goes_on = !is_for_all && origin.going.on(site, parameters.max_wait, now);
+            let is_news = is_down && !goes_on || is_for_all && !was_of_several;
+            silence.is_told |= is_news;
+            let (silent_for, probe_in) = (now.since(silence.since()), rest.next.since(now));
+            let (upstream, origin) = (origin.upstream, origin.address);
+            is_news.then_some(Down { upstream, origin, is_for_all, silent_for, probe_in })
+        });
+        self.origins.silent += usize::from(!had_begun);
+        down
     }
 
     /// The time of an exchange under way is over.
-    pub(crate) fn missed_in(&mut self, exchange: ExchangeId, now: Instant) {
-        let Some(Outstanding { origin, site, .. }) = self.known(exchange) else { return };
-        if let Some(trace) = self.endpoint.trace(exchange).map(|course| course.trace()) {
-            self.missed((origin, site), &trace, Failure::TimedOut, now);
-        }
+    pub(crate) fn missed_in(&mut self, exchange: ExchangeId, now: Instant) -> Option<Down> {
+        let Outstanding { origin, site, .. } = self.known(exchange)?;
+        let trace = self.endpoint.trace(exchange)?.trace();
+        self.missed((origin, site), &trace, Failure::TimedOut, now)
     }
 
     /// Something came from an origin.
@@ -129,12 +137,12 @@ impl Upstreams {
         let Some(origin) = self.origins.get_mut(index).filter(|origin| origin.silence.has_begun()) else {
             return;
         };
-        let was_dormant = std::mem::take(&mut origin.silence).is_dormant();
+        let silence = std::mem::take(&mut origin.silence);
         let (upstream, origin) = (origin.upstream, origin.address);
         self.origins.silent -= 1;
-        if was_dormant {
+        if silence.is_dormant() {
             self.may_move.push(index);
-            if back {
+            if back && silence.is_told {
                 self.progress.push_back(Progress::Alert(Alert::OriginBack { upstream, origin }));
             }
         }
@@ -171,6 +179,17 @@ impl Upstreams {
 }
 
 impl Proxy {
+    /// An origin is down, as the failure of this fetch shows.
+    pub(crate) fn tell_down(&mut self, fetch: FetchId, down: Down) {
+        let Down { upstream, origin, is_for_all, silent_for, probe_in } = down;
+        let whose = match self.downstream.requester(fetch.0) {
+            _ if is_for_all => Whose::Everybody,
+            Some(client) => Whose::Site(client.remote),
+            None => Whose::OneSite,
+        };
+        self.alert(Alert::OriginDown { upstream, origin, whose, silent_for, probe_in });
+    }
+
     /// Keeps a request from an origin that is down: another address of its name may do, else its client
     /// is told when to come again. Says whether that is so.
     pub(crate) fn spare(&mut self, id: FetchId, origin: SocketAddr, now: Instant) -> bool {

@@ -69,7 +69,7 @@ impl Proxy {
         let parameters = *self.upstreams.parameters(upstream);
         let origins = &mut self.upstreams.origins;
         let found = origins.find_or_add(kept.origin, upstream, None, &parameters, now);
-        let Some(origin) = found.and_then(|index| origins.get_mut(index)) else { return false };
+        let Some(origin) = found.ok().and_then(|index| origins.get_mut(index)) else { return false };
         if !origin.round_trip.is_empty() || origin.window.outstanding() > 0 {
             return false;
         }

@@ -61,7 +61,7 @@ pub mod records;
 pub mod refusals;
 pub mod sampling;
 
-pub use alert::Alert;
+pub use alert::{Alert, Whose};
 pub use cause::Cause;
 pub use event::Event;
 pub use input::{Input, SocketRole};

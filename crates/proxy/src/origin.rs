@@ -19,7 +19,7 @@ use crate::pings::Pings;
 use crate::queue::FairQueue;
 use crate::responses::ResponseTimes;
 use crate::shift::Shift;
-use crate::silence::Silence;
+use crate::silence::{Going, Silence};
 
 /// What is known of an origin is kept this long after its last use: longer than EXCHANGE_LIFETIME, so
 /// that nothing about its last messages is forgotten too early.
@@ -39,6 +39,7 @@ pub(crate) struct Origin {
     pub(crate) budget: Budget,
     pub(crate) shift: Shift,
     pub(crate) silence: Silence,
+    pub(crate) going: Going,
     pub(crate) pings: Pings,
     pub(crate) inferred: Inferred,
     /// Whether the learned timeout is over its cap, and that was told.
@@ -56,6 +57,8 @@ pub(crate) struct Origin {
     pub(crate) was_asked: bool,
     /// Whose request was the first for it.
     pub(crate) brought_by: Option<Site>,
+    /// Whether others asked for it, too.
+    pub(crate) is_shared: bool,
     /// When the first of all Message IDs is free again, where none was; until a timer says to try again.
     pub(crate) starved: Option<Instant>,
     /// When the queue is looked at again although nothing came.
@@ -82,6 +85,7 @@ impl Origin {
             budget: Budget::new(&parameters.retry, now),
             shift: Shift::default(),
             silence: Silence::default(),
+            going: Going::default(),
             pings: Pings::default(),
             inferred: Inferred::default(),
             is_over_cap: false,
@@ -93,6 +97,7 @@ impl Origin {
             idle_from: now + ORIGIN_LIFETIME,
             was_asked: false,
             brought_by: None,
+            is_shared: false,
             starved: None,
             retry_at: None,
             looked_through: Instant::ZERO,

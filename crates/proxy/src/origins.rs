@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ahash::RandomState;
+use coapway_message::Failure;
 use coapway_relay::UpstreamId;
 use coapway_time::Instant;
 use hashbrown::HashMap;
@@ -18,6 +19,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// A full table looks at this many origins for one that can be spared.
 const LOOKED_AT: usize = 16;
+
+/// A share that is used up looks at this many of its origins.
+const LOOKED_AT_IN_A_SHARE: usize = 256;
 
 /// No origin that answered is spared sooner after its last Message ID (EXCHANGE_LIFETIME, RFC 7252 §4.8.2).
 const KEPT: Duration = Duration::from_secs(247);
@@ -33,11 +37,14 @@ pub(crate) struct Origins {
     by_address: HashMap<AddressKey, u32, RandomState>,
     /// The one that was looked for last: often it is looked for again.
     last: Option<(AddressKey, u32)>,
-    /// Origins in the order in which they may be forgotten, if they stayed idle.
+    /// Origins in the order in which they may be forgotten, if they stayed idle; each place once, even if
+    /// another has taken it since.
     idle: VecDeque<(Instant, u32)>,
+    /// By number: whether it is in `idle`.
+    is_listed: Vec<bool>,
     most: usize,
-    /// By client, as far as it matters: how many of them it brought in.
-    brought: HashMap<Site, u32, RandomState>,
+    /// By client, as far as it matters: those that it brought in, the oldest first.
+    brought: HashMap<Site, VecDeque<u32>, RandomState>,
     /// Those with exchanges that failed since they were heard.
     pub(crate) silent: usize,
     /// For the queues of origins.
@@ -52,6 +59,7 @@ impl Origins {
             by_address: HashMap::with_hasher(by_address),
             last: None,
             idle: VecDeque::new(),
+            is_listed: Vec::new(),
             most,
             brought: HashMap::with_hasher(hasher.clone()),
             silent: 0,
@@ -80,8 +88,12 @@ impl Origins {
                 self.forget(index);
             }
         }
-        let places = &self.places;
-        self.idle.retain(|&(_, index)| places.get(index as usize).is_some_and(Option::is_some));
+        let (places, is_listed) = (&self.places, &mut self.is_listed);
+        self.idle.retain(|&(_, index)| {
+            let stays = places.get(index as usize).is_some_and(Option::is_some);
+            is_listed[index as usize] = stays;
+            stays
+        });
     }
 
     fn forget(&mut self, index: u32) {
@@ -90,10 +102,12 @@ impl Origins {
         self.silent -= usize::from(origin.silence.has_begun());
         self.by_address.remove(&AddressKey(origin.address, origin.upstream.0));
         if let Some(client) = origin.brought_by
-            && let Some(count) = self.brought.get_mut(&client)
+            && let Some(brought) = self.brought.get_mut(&client)
         {
-            *count -= 1;
-            if *count == 0 {
+            if let Some(place) = brought.iter().position(|&other| other == index) {
+                brought.remove(place);
+            }
+            if brought.is_empty() {
                 self.brought.remove(&client);
             }
         }
@@ -110,7 +124,9 @@ impl Origins {
     }
 
     /// The number of an origin. A new one is added while there is room, for a `client` while it has not brought
-    /// in more than its share.
+    /// in more than its share; one of those that nobody else asks for and that never answered makes room.
+    ///
+    /// Errors: `TooManyOrigins` where the client's share is used up, `Overloaded` where the table is full.
     pub(crate) fn find_or_add(
         &mut self,
         address: SocketAddr,
@@ -118,45 +134,77 @@ impl Origins {
         client: Option<Site>,
         parameters: &UpstreamParameters,
         now: Instant,
-    ) -> Option<u32> {
+    ) -> Result<u32, Failure> {
         let key = AddressKey(address, upstream.0);
         if let Some((last, index)) = self.last
             && last == key
         {
-            return Some(index);
+            return Ok(index);
         }
         if let Some(&index) = self.by_address.get(&key) {
             self.last = Some((key, index));
-            return Some(index);
+            return Ok(index);
         }
         self.last = None;
         self.forget_idle(now);
-        if client.is_some_and(|client| self.has_its_share(client)) {
-            return None;
+        if let Some(client) = client
+            && self.has_its_share(client)
+            && !self.make_room_of(client)
+        {
+            return Err(Failure::TooManyOrigins);
         }
         if self.by_address.len() >= self.most && !self.make_room(now) {
-            return None;
+            return Err(Failure::Overloaded);
         }
         let mut origin = Origin::new(address, upstream, parameters, &self.hasher, now);
         origin.brought_by = client;
-        if let Some(client) = client {
-            *self.brought.entry(client).or_default() += 1;
-        }
         let index = self.free.pop().unwrap_or_else(|| {
             self.places.push(None);
+            self.is_listed.push(false);
             self.places.len() as u32 - 1
         });
-        self.idle.push_back((origin.idle_from, index));
+        if let Some(client) = client {
+            self.brought.entry(client).or_default().push_back(index);
+        }
+        if !std::mem::replace(&mut self.is_listed[index as usize], true) {
+            self.idle.push_back((origin.idle_from, index));
+        }
         self.places[index as usize] = Some(origin);
         self.by_address.insert(key, index);
-        Some(index)
+        Ok(index)
     }
 
     /// Whether a client brought in so many that others would find no room.
     fn has_its_share(&self, client: Site) -> bool {
         let is_half_full = self.by_address.len() >= self.most / 2;
         let share = (self.most / SHARE).max(1);
-        is_half_full && self.brought.get(&client).is_some_and(|&count| count as usize >= share)
+        is_half_full && self.brought.get(&client).is_some_and(|brought| brought.len() >= share)
+    }
+
+    /// Makes room in a client's share by forgetting the oldest origin in it that never answered, that nothing is
+    /// under way to and that nobody else asked for. What is not found among so many is looked for further on by
+    /// the next call.
+    fn make_room_of(&mut self, client: Site) -> bool {
+        let places = &self.places;
+        let Some(brought) = self.brought.get_mut(&client) else { return true };
+        let can_be_spared = |index: &u32| {
+            let origin = places.get(*index as usize).and_then(Option::as_ref);
+            origin.is_some_and(|origin| {
+                !origin.is_shared
+                    && !origin.permits.probing.was_heard()
+                    && origin.is_idle()
+                    && origin.transfers == 0
+            })
+        };
+        let looked_at = brought.len().min(LOOKED_AT_IN_A_SHARE);
+        match brought.iter().take(looked_at).copied().find(can_be_spared) {
+            Some(index) => self.forget(index),
+            None => {
+                brought.rotate_left(looked_at);
+                return false;
+            }
+        }
+        true
     }
 
     /// Makes room by forgetting an origin that nothing is under way to: one that never answered, since nothing
@@ -169,13 +217,14 @@ impl Origins {
                 Some(origin) if origin.is_idle() && origin.transfers == 0 => {
                     let is_old = origin.idle_from <= now + (ORIGIN_LIFETIME - KEPT);
                     if is_old || !origin.was_asked || !origin.permits.probing.was_heard() {
+                        self.is_listed[index as usize] = false;
                         self.forget(index);
                         return true;
                     }
                     self.idle.push_back((when, index));
                 }
                 Some(_) => self.idle.push_back((when, index)),
-                None => {}
+                None => self.is_listed[index as usize] = false,
             }
         }
         false
@@ -189,11 +238,14 @@ impl Origins {
                 return;
             }
             self.idle.pop_front();
-            let Some(origin) = self.get(index) else { continue };
-            if origin.idle_from > now || !origin.is_idle() || origin.retry_at.is_some() {
-                self.idle.push_back((origin.idle_from.max(now + PAUSE), index));
-            } else {
-                self.forget(index);
+            match self.get(index) {
+                Some(origin) if origin.idle_from > now || !origin.is_idle() || origin.retry_at.is_some() => {
+                    self.idle.push_back((origin.idle_from.max(now + PAUSE), index));
+                }
+                Some(_) | None => {
+                    self.is_listed[index as usize] = false;
+                    self.forget(index);
+                }
             }
         }
     }
@@ -224,7 +276,7 @@ mod tests {
 
     fn add_for(origins: &mut Origins, host: u8, client: Option<Site>, now: Instant) -> Option<u32> {
         let parameters = UpstreamParameters::default();
-        let index = origins.find_or_add(address(host), UpstreamId::DEFAULT, client, &parameters, now)?;
+        let index = origins.find_or_add(address(host), UpstreamId::DEFAULT, client, &parameters, now).ok()?;
         origins.get_mut(index)?.was_asked = true;
         Some(index)
     }
@@ -274,6 +326,54 @@ mod tests {
         assert_eq!(taken, 32, "half of it");
         assert_eq!((101..=200).filter(|&host| asks(host, 2)).count(), 8, "its share");
         assert!(asks(5, 3), "what is known is there for all");
+    }
+
+    /// A table in which one client has asked `asked` origins, all by closed ports.
+    fn with_a_share_used_up() -> Origins {
+        let mut origins = origins(64);
+        for host in 1..=32 {
+            assert!(add_for(&mut origins, host, Some(Site::of(1)), Instant::ZERO).is_some(), "{host}");
+        }
+        origins
+    }
+
+    #[test]
+    fn who_asks_many_that_never_answer_makes_room_for_itself() {
+        let mut origins = with_a_share_used_up();
+        for host in 33..=200 {
+            assert!(add_for(&mut origins, host, Some(Site::of(1)), Instant::ZERO).is_some(), "{host}");
+        }
+        assert_eq!(origins.iter().count(), 32, "not one more");
+        assert!(find(&mut origins, 168).is_none() && find(&mut origins, 169).is_some(), "the oldest went");
+        assert_eq!(origins.idle.len(), 32, "nor here");
+        let later = Instant::ZERO + ORIGIN_LIFETIME;
+        (0..200).for_each(|_| origins.forget_idle(later));
+        assert_eq!((origins.iter().count(), origins.brought.len(), origins.idle.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_share_does_not_make_room_by_what_is_in_use_or_known_or_of_others() {
+        let mut origins = with_a_share_used_up();
+        for host in 1..=32 {
+            let origin = find(&mut origins, host).expect("known");
+            match host % 4 {
+                0 => origin.exchanges = 1,
+                1 => origin.permits.probing.heard(),
+                2 => origin.is_shared = true,
+                _ => origin.transfers = 1,
+            }
+        }
+        let parameters = UpstreamParameters::default();
+        let mut asks = |host, client| {
+            let client = Some(Site::of(client));
+            origins.find_or_add(address(host), UpstreamId::DEFAULT, client, &parameters, Instant::ZERO)
+        };
+        assert_eq!(asks(33, 1), Err(Failure::TooManyOrigins));
+        assert!(asks(33, 2).is_ok(), "others have theirs");
+        assert!(asks(5, 1).is_ok(), "what is known is there for it as ever");
+        find(&mut origins, 20).expect("known").exchanges = 0;
+        assert!(add_for(&mut origins, 34, Some(Site::of(1)), Instant::ZERO).is_some(), "it is over");
+        assert!(find(&mut origins, 20).is_none());
     }
 
     #[test]

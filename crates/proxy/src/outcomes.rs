@@ -86,7 +86,10 @@ impl Upstreams {
                     origin.permits.probing.refused();
                 }
                 if matches!(failure, Failure::Unreachable | Failure::TimedOut) {
-                    self.missed((outstanding.origin, outstanding.site), &trace, failure, now);
+                    let missed = (outstanding.origin, outstanding.site);
+                    if let Some(down) = self.missed(missed, &trace, failure, now) {
+                        self.progress.push_back(Progress::Down(outstanding.fetch, down));
+                    }
                 }
                 let trace = Some(trace);
                 self.progress.push_back(Progress::Failed { fetch: outstanding.fetch, failure, trace });

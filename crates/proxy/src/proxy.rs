@@ -255,6 +255,7 @@ impl Proxy {
                     self.reissue(fetch, exchange, origin, now);
                 }
                 Progress::Failed { fetch, failure, trace } => self.failed(fetch, failure, trace, now),
+                Progress::Down(fetch, down) => self.tell_down(fetch, down),
                 Progress::Alert(alert) => self.alert(alert),
                 Progress::AcknowledgedAgain { peer, message_id } => {
                     self.journal.acknowledged_again(peer, message_id);

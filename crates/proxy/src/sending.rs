@@ -51,12 +51,10 @@ impl Upstreams {
         now: Instant,
     ) -> Result<Started, Failure> {
         let parameters = self.parameters.get(upstream.0 as usize).unwrap_or(&self.parameters[0]);
-        let index = self
-            .origins
-            .find_or_add(address, upstream, Some(order.site()), parameters, now)
-            .ok_or(Failure::Overloaded)?;
+        let index = self.origins.find_or_add(address, upstream, Some(order.site()), parameters, now)?;
         let most = parameters.queue;
         let Some(origin) = self.origins.get_mut(index) else { return Err(Failure::Overloaded) };
+        origin.is_shared |= origin.brought_by != Some(order.site());
         let window = origin.window.size();
         let is_first = origin.queue.is_empty();
         let rounds = if is_first { 0 } else { origin.queue.len() as u32 / window };

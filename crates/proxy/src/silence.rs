@@ -1,8 +1,9 @@
 //! How long an origin has been silent, and the pace of probes while it is taken to be down.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use coapway_relay::FetchId;
+use coapway_relay::{FetchId, UpstreamId};
 use coapway_time::Instant;
 
 use crate::address::{Holder, Site};
@@ -25,6 +26,36 @@ pub(crate) struct Silence {
     /// Whether requests of others failed, too: what one client asks for may be what is silent.
     of_several: bool,
     pub(crate) rest: Option<Rest>,
+    /// Whether it was told that the origin is down.
+    pub(crate) is_told: bool,
+}
+
+/// Whose requests have failed last in an origin's silences of one site: as long as these go on, one verdict on
+/// them is told and no other, however often others hear of the origin between.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Going {
+    site: Option<Site>,
+    until: Instant,
+}
+
+impl Going {
+    /// A request of this site has failed, the origin being down for it; says whether that goes on from before.
+    /// Between two failures are the pause of a probe, a client that takes its time as long, and `max_wait`.
+    pub(crate) fn on(&mut self, site: Site, max_wait: Duration, now: Instant) -> bool {
+        let goes_on = self.site == Some(site) && now < self.until;
+        *self = Self { site: Some(site), until: now + LONGEST_PAUSE * 2 + max_wait };
+        goes_on
+    }
+}
+
+/// An origin that is down, for one site or for everybody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Down {
+    pub(crate) upstream: UpstreamId,
+    pub(crate) origin: SocketAddr,
+    pub(crate) is_for_all: bool,
+    pub(crate) silent_for: Duration,
+    pub(crate) probe_in: Duration,
 }
 
 /// The pace of probes.
@@ -70,6 +101,11 @@ impl Silence {
 
     pub(crate) const fn is_dormant(&self) -> bool {
         self.rest.is_some()
+    }
+
+    /// When the first copy left of all that are unanswered.
+    pub(crate) const fn since(&self) -> Instant {
+        self.since
     }
 
     /// Whether requests of several clients have failed.

@@ -8,7 +8,7 @@ use coapway_endpoint::{
     Course, DuplicatesParameters, Endpoint, EndpointParameters, Gate, Peer, Received, Seed, Trace, Transmit,
 };
 use coapway_message::{Content, ExchangeId, Failure, OwnedContent};
-use coapway_relay::{FetchId, OriginId, UpstreamId};
+use coapway_relay::{Answer, FetchId, OriginId, Refusal, UpstreamId};
 use coapway_time::{Instant, Timers};
 use hashbrown::HashMap;
 
@@ -20,6 +20,7 @@ use crate::origins::Origins;
 use crate::parameters::UpstreamParameters;
 use crate::permits::Places;
 use crate::schedule::Derived;
+use crate::silence::Down;
 use crate::transfers::Transfer;
 
 /// What became of a fetch that was handed over.
@@ -53,6 +54,8 @@ pub(crate) enum Progress {
     Acknowledged { fetch: FetchId },
     /// It ended without a response.
     Failed { fetch: FetchId, failure: Failure, trace: Option<Box<Trace>> },
+    /// An origin is down, as the failure of this fetch shows.
+    Down(FetchId, Down),
     /// Something about an origin that its operator should know.
     Alert(Alert),
     /// A message was acknowledged that had been before, or that is over.
@@ -239,7 +242,8 @@ impl Upstreams {
             }
             Received::Request { exchange, .. } => {
                 // Call-home is not there yet: nobody sends requests to these ports.
-                let refusal = Content::bare(coapway_message::Code::NOT_FOUND);
+                let mut scratch = Vec::new();
+                let refusal = Answer::from(Refusal::NOT_FOUND).write("", &mut scratch);
                 let _ = self.endpoint.respond(exchange, &refusal, now);
                 None
             }

@@ -77,3 +77,23 @@ fn a_response_that_was_cut_is_a_bad_gateway() {
         assert_eq!((to, answer.content.code), (CLIENT, Code::BAD_GATEWAY), "{cut}");
     }
 }
+
+#[test]
+fn a_request_that_was_cut_in_its_token_is_rejected() {
+    // Nothing can be answered under a token of which a part is missing (RFC 7252 §4.2; RFC 8974 §2.1).
+    let token = [7; 600];
+    let mut bytes = Vec::new();
+    let content = Content::bare(Code::GET);
+    for (kind, answer) in [
+        (MessageType::Confirmable, Some((CLIENT, datagram::empty(MessageType::Reset, 7).to_vec()))),
+        (MessageType::NonConfirmable, None),
+    ] {
+        bytes.clear();
+        datagram::encode(&mut bytes, kind, 7, &token, &content);
+        for length in [5, 6, 300, 605] {
+            let mut proxy = proxy();
+            give(&mut proxy, SocketRole::Listener(0), CLIENT, &bytes[..length], true);
+            assert_eq!(sent(&mut proxy), answer, "{length}");
+        }
+    }
+}

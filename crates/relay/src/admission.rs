@@ -5,7 +5,7 @@
 //!
 //! With a list of targets, addresses that mean this host or this link are reached only when a network
 //! in the list means just that: one inside `127.0.0.0/8`, `::1`, `169.254.0.0/16`, `fe80::/10` or
-//! `0.0.0.0/8` for those, one address exactly for 255.255.255.255, `::` and this host's own. Neither
+//! `0.0.0.0/8` for those, one address exactly for broadcasts, `::` and this host's own. Neither
 //! `0.0.0.0/0` nor a name opens them. Our own listeners are never reached.
 
 mod reach;
@@ -86,7 +86,7 @@ pub fn admit_target(
 
 /// Whether a request may be sent to `address`.
 ///
-/// Of a named upstream's addresses only multicast, port 0 and our own listeners are refused.
+/// Of a named upstream's addresses only multicast, broadcasts, port 0 and our own listeners are refused.
 pub fn admit_address(
     parameters: &Parameters,
     admission: Admission,
@@ -99,9 +99,12 @@ pub fn admit_address(
     let admitted = port != 0
         && match (admission, &parameters.forward) {
             _ if is_own_listener(parameters, SocketAddr::new(ip, port)) => false,
-            (Admission::Upstream, _) => true,
+            (Admission::Upstream, _) => reach(parameters, ip) != Reach::Broadcast,
             (_, Forward::Off) => false,
-            (_, Forward::Open) => is_usual(port) && matches!(Reach::of(ip), Reach::Network | Reach::Loopback),
+            (_, Forward::Open) if is_usual(port) => {
+                matches!(reach(parameters, ip), Reach::Network | Reach::Loopback)
+            }
+            (_, Forward::Open) => false,
             (admission, Forward::Listed { allow, .. }) => {
                 admission == Admission::Name && is_elsewhere(parameters, ip)
                     || allow.iter().any(|pattern| lists(parameters, pattern, ip, port))
@@ -128,19 +131,29 @@ fn admit_name(parameters: &Parameters, name: &str, port: u16) -> Result<Admissio
     }
 }
 
+/// What an address means here, where this host's networks have addresses for everybody in them.
+fn reach(parameters: &Parameters, address: IpAddr) -> Reach {
+    match address {
+        IpAddr::V4(address) if parameters.own_broadcasts.contains(&address) => Reach::Broadcast,
+        IpAddr::V4(_) | IpAddr::V6(_) => Reach::of(address),
+    }
+}
+
 /// Whether an address is neither this host's nor this link's.
 fn is_elsewhere(parameters: &Parameters, address: IpAddr) -> bool {
-    Reach::of(address) == Reach::Network && !is_own_address(parameters, address)
+    reach(parameters, address) == Reach::Network && !is_own_address(parameters, address)
 }
 
 fn lists(parameters: &Parameters, pattern: &TargetPattern, address: IpAddr, port: u16) -> bool {
     match &pattern.hosts {
         Hosts::Network(network) if network.contains(&address) && allows_port(pattern, port) => {
-            let reach = Reach::of(address);
-            if reach != Reach::Network {
-                reach.covers(network)
-            } else {
-                network.prefix_len() == network.max_prefix_len() || !is_own_address(parameters, address)
+            let is_one = network.prefix_len() == network.max_prefix_len();
+            match reach(parameters, address) {
+                Reach::Network => is_one || !is_own_address(parameters, address),
+                Reach::Broadcast => is_one,
+                reach @ (Reach::Loopback | Reach::LinkLocal | Reach::Unspecified | Reach::Embedded) => {
+                    reach.covers(network)
+                }
             }
         }
         Hosts::Network(_) | Hosts::Name(_) | Hosts::Under(_) => false,

@@ -161,6 +161,7 @@ impl Answer {
             Failure::LookUpTimedOut => (Code::GATEWAY_TIMEOUT, 0, "name look-up timed out"),
             Failure::Unusable => (Code::BAD_GATEWAY, 0, "unusable answer"),
             Failure::Overloaded => (Code::SERVICE_UNAVAILABLE, RETRY_AFTER, "overloaded"),
+            Failure::TooManyOrigins => (Code::SERVICE_UNAVAILABLE, RETRY_AFTER, "too many origins asked"),
             Failure::TooLarge => (Code::REQUEST_ENTITY_TOO_LARGE, 0, "request too large"),
         };
         Self { code, max_age, evidence: Some(evidence), text: Text::Words(words) }

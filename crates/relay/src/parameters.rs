@@ -1,7 +1,7 @@
 //! What a proxy is told about its place: origins, routes, and who may reach what. Plain data; whoever
 //! reads a configuration checks it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
 use coapway_message::uri::{Authority, Host, HostRef};
@@ -29,6 +29,8 @@ pub struct Parameters {
     pub own: Vec<SocketAddr>,
     /// The addresses of this host, for listeners on an unspecified address.
     pub own_addresses: Vec<IpAddr>,
+    /// The addresses that mean everybody in a network of this host.
+    pub own_broadcasts: Vec<Ipv4Addr>,
     /// The names of this host, in lower case.
     pub own_names: Vec<Box<str>>,
     /// Who we are in a 5.08 (RFC 8768 §4): at most 64 bytes without a space; empty for nobody.
@@ -51,6 +53,7 @@ impl Default for Parameters {
             forward: Forward::Off,
             own: Vec::new(),
             own_addresses: Vec::new(),
+            own_broadcasts: Vec::new(),
             own_names: Vec::new(),
             identifier: "coapway".into(),
             insert_hop_limit: None,

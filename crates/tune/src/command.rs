@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         Ok(code) => code,
         Err(Complaint { code, text }) => {
             // With nowhere to complain, the exit code says it.
-            let _ = writeln!(io::stderr(), "coapway: {}", text.trim_end());
+            let _ = writeln!(io::stderr(), "coapway: {}", coapway_config::escaped_lines(text.trim_end()));
             ExitCode::from(code)
         }
     }

@@ -53,7 +53,7 @@ impl Cause {
             "not-found" => Self::NotFound,
             "look-up-failed" | "look-up-timeout" => Self::LookUpFailed,
             "unusable" => Self::Unusable,
-            "overloaded" => Self::Overloaded,
+            "overloaded" | "too-many-origins" => Self::Overloaded,
             _ => Self::Other,
         }
     }

@@ -204,7 +204,8 @@ impl Table for LimitKeys {
             name: "origins",
             field: Field::Count(1, 1 << 20, |t| &mut t.limits.origins),
             doc: "Origins with state: what was learned, ports and window. One that was idle for 900s is forgotten, \
-                  in a full table after 247s; once the table is half full, no client brings in more than an eighth.",
+                  in a full table after 247s; once the table is half full, no client brings in more than an eighth, and makes \
+                  room by its own that never answered.",
             why: "each takes up to 4KiB with 60 samples of its round-trip time, 34KiB with 1000",
         },
         Key {

@@ -1,6 +1,6 @@
 //! The top level, `[record]`, `[log]` and `[admin]`: how the program runs and what it tells.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -99,6 +99,8 @@ pub struct LogSettings {
 fn text(raw: &Raw) -> Result<&str, Wrong> {
     match raw.as_text() {
         Some("") => Err(Wrong::new("empty")),
+        // No system takes a NUL in a name, and nobody means the others.
+        Some(text) if text.contains(char::is_control) => Err(Wrong::new("holds a control character")),
         Some(text) => Ok(text),
         None => Err(Wrong::new("not a string")),
     }
@@ -128,7 +130,11 @@ impl Value for Resolver {
 fn server(text: &str) -> Result<SocketAddr, Wrong> {
     match (text.parse::<SocketAddr>(), text.parse::<IpAddr>()) {
         (Ok(address), _) if address.port() == 0 => Err(Wrong::new("port must be 1 to 65535")),
-        (Ok(address), _) if address.ip().is_unspecified() || address.ip().is_multicast() => {
+        (Ok(address), _)
+            if address.ip().is_unspecified()
+                || address.ip().is_multicast()
+                || address.ip() == Ipv4Addr::BROADCAST =>
+        {
             Err(Wrong::new("not the address of one host"))
         }
         (Ok(address), _) => Ok(address),
@@ -274,6 +280,9 @@ impl Value for AlertCommand {
         let words = raw.as_texts().ok_or_else(|| Wrong::new("not an array of strings"))?;
         match words.first() {
             None => Err(Wrong::new("no program").hint("\"off\" runs none")),
+            _ if words.iter().any(|word| word.contains('\0')) => {
+                Err(Wrong::new("holds a NUL, which no program can be given"))
+            }
             Some(program) if program.starts_with('/') => {
                 Ok(Self(words.into_iter().map(str::to_owned).collect()))
             }
@@ -360,8 +369,8 @@ impl Table for Process {
         Key {
             name: "on_alert",
             field: Field::Value("an array: an absolute path and its arguments; \"off\"", |t| &mut t.on_alert),
-            doc: "A command that is run for each alert (retries rose or calmed, an origin down or back, a learned \
-                  timeout over its cap, a loop). It finds one JSON object on its standard input, and COAPWAY_ALERT, \
+            doc: "A command that is run for each alert (retries rose or calmed, an origin down, for all or for one \
+                  client, or back, a learned timeout over its cap, a loop). It finds one JSON object on its standard input, and COAPWAY_ALERT, \
                   COAPWAY_UPSTREAM, COAPWAY_ORIGIN and COAPWAY_CLIENT in its environment. One runs at a time, \
                   for 30 s at most (then it and what it started are ended, as with the program), ten begin in a \
                   minute; what is left out is counted and told to the next.",
@@ -385,7 +394,8 @@ impl Table for RecordSettings {
         Key {
             name: "file",
             field: Field::Value("a file, \"-\" for standard output, or \"off\"", |t| &mut t.destination),
-            doc: "Where they go; `--record` is short for it. Relative to the working directory.",
+            doc: "Where they go; `--record` is short for it. Relative to the working directory. No other file that is \
+                  named here: what is written has a file of its own.",
             why: "",
         },
         Key {
@@ -403,7 +413,8 @@ impl Table for LogSettings {
         Key {
             name: "file",
             field: Field::Value("a file, or \"-\" for standard error", |t| &mut t.destination),
-            doc: "Where it goes; `--log` is short for it. Relative to the working directory.",
+            doc: "Where it goes; `--log` is short for it. Relative to the working directory. A file of its own, like that \
+                  of records.",
             why: "",
         },
         Key {

@@ -13,6 +13,9 @@ pub(crate) const LISTEN_ALLOWED: &str = "coap://ADDRESS:PORT";
 /// Reads a `coap` URI that is only a host and a port.
 fn authority(raw: &Raw) -> Result<Authority, Wrong> {
     let text = raw.as_text().ok_or_else(|| Wrong::new("not a string"))?;
+    if text.is_empty() {
+        return Err(Wrong::new("empty"));
+    }
     let uri = Uri::parse(text).map_err(|error| match text.contains("://") {
         true => Wrong::new(error.to_string()),
         false => Wrong::new(UriError::NotAbsolute.to_string()).hint(format!("write coap://{text}")),
@@ -44,6 +47,10 @@ pub(crate) struct Listener(pub(crate) SocketAddr);
 
 impl Value for Listener {
     fn read(raw: &Raw) -> Result<Self, Wrong> {
+        if raw.as_text().is_some_and(|text| text.contains(',')) {
+            return Err(Wrong::new("several addresses in one value")
+                .hint("one for each --listen, which may be repeated, and for each [[listen]]"));
+        }
         let authority = authority(raw)?;
         authority.socket_address().map(Self).ok_or_else(|| {
             Wrong::new("a name, not an address").hint("0.0.0.0 or [::] listens on all addresses")

@@ -4,10 +4,6 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn check(file: &str, expected: &str) {
-    assert_eq!(refused(file, &[], &Overrides::default()), expected, "for\n{file}");
-}
-
 #[test]
 fn a_value_out_of_range() {
     check(

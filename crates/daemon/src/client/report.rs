@@ -124,6 +124,7 @@ pub(super) fn explain(ended: &Ended, role: Role, what: What<'_>, timeout: Durati
             | Failure::LookUpFailed
             | Failure::LookUpTimedOut
             | Failure::Overloaded
+            | Failure::TooManyOrigins
             | Failure::TooLarge),
         ) => (format!("no answer from {peer}: {}", failure.name()), String::new()),
     };

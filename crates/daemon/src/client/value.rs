@@ -96,15 +96,7 @@ pub(super) fn show(number: OptionNumber, value: &[u8]) -> String {
 
 /// Foreign bytes as text without control characters.
 pub(super) fn printable(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for character in String::from_utf8_lossy(bytes).chars() {
-        if character.is_control() {
-            text.extend(character.escape_default());
-        } else {
-            text.push(character);
-        }
-    }
-    text
+    coapway_config::escaped(String::from_utf8_lossy(bytes)).to_string()
 }
 
 #[cfg(test)]

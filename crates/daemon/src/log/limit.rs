@@ -12,7 +12,7 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-use super::{ONCE_A_MINUTE, OPERATOR, text};
+use super::{ONCE_A_MINUTE, OPERATOR};
 use crate::clock::Clock;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -143,7 +143,7 @@ struct Words(String);
 impl Visit for Words {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if field.name() == "message" {
-            self.0 = text::escaped(value).to_string();
+            self.0 = coapway_config::escaped(format_args!("{value:?}")).to_string();
         }
     }
 }

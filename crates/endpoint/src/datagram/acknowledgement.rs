@@ -88,9 +88,14 @@ impl Endpoint {
         self.pending.add(pending, token);
         self.peers.hold(peer);
         if token.len() > MAX_TOKEN_LENGTH {
-            // No larger than the request, so that it fits whoever sent that; a NON may go without.
             self.counters.long_tokens += 1;
-            let _ = self.respond(exchange, &Content::bare(Code::BAD_REQUEST), now);
+            let mut options = Vec::new();
+            let mut writer = OptionsWriter::new(&mut options);
+            writer.push_uint(OptionNumber::MAX_AGE, 0);
+            let options = writer.finish();
+            // Less than three times the request, so that it fits whoever sent that; a NON may go without.
+            let content = Content { code: Code::BAD_REQUEST, options, payload: b"token too long" };
+            let _ = self.respond(exchange, &content, now);
             return Received::Nothing;
         }
         Received::Request { exchange, confirmable, message_id, token, content }

@@ -126,12 +126,16 @@ fn long_tokens_are_echoed_in_each_kind_of_answer() {
 
 #[test]
 fn longer_tokens_get_bad_request_and_go_nowhere() {
+    let mut options = Vec::new();
+    let mut writer = OptionsWriter::new(&mut options);
+    writer.push_uint(OptionNumber::MAX_AGE, 0);
+    let refusal = Content { code: Code::BAD_REQUEST, options: writer.finish(), payload: b"token too long" };
     for (gate, length) in [(Gate::Take, 1025), (Gate::TakeUnverified, 1025), (Gate::TakeUnverified, 2040)] {
         let mut hop = Hop::new();
         let token = vec![7; length];
         let ask = request(CON, 10, &token);
         assert_eq!(hop.receive_through(gate, PEER, &ask), Got::Nothing);
-        let answer = bytes(MessageType::Acknowledgement, 10, &token, &Content::bare(Code::BAD_REQUEST));
+        let answer = bytes(MessageType::Acknowledgement, 10, &token, &refusal);
         assert_eq!(hop.sent(), std::slice::from_ref(&answer));
         assert_eq!(hop.receive_through(gate, PEER, &ask), Got::Nothing);
         assert_eq!(hop.sent(), [answer], "a repeat gets the same");

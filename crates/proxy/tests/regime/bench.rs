@@ -7,7 +7,7 @@ use coapway_endpoint::{EndpointParameters, Local, Nstart, Seed, SocketId};
 use coapway_message::uri::{Authority, Host};
 use coapway_message::{Code, Content, Datagram, Failure, MessageType, OptionNumber, OptionsWriter, datagram};
 use coapway_proxy::{
-    Event, Input, Limits, Listening, Output, Parameters, Patience, Proxy, Sampling, SocketRole,
+    Alert, Event, Input, Limits, Listening, Output, Parameters, Patience, Proxy, Sampling, SocketRole,
     UpstreamParameters,
 };
 use coapway_relay::{Route, Upstream, UpstreamId};
@@ -52,6 +52,8 @@ pub(crate) struct Bench {
     pub(crate) pings: Vec<Sent>,
     pub(crate) answers: Vec<Answer>,
     pub(crate) alerts: Vec<&'static str>,
+    /// For whom the origin was said to be down, for how long it was silent and how soon the probe is, in seconds.
+    pub(crate) downs: Vec<(String, u64, u64)>,
     /// Cause, evidence and copies of each request that is over.
     pub(crate) records: Vec<String>,
     /// Whether clients acknowledge separate responses.
@@ -90,6 +92,7 @@ impl Bench {
             pings: Vec::new(),
             answers: Vec::new(),
             alerts: Vec::new(),
+            downs: Vec::new(),
             records: Vec::new(),
             acknowledges: true,
             wake: None,
@@ -140,7 +143,12 @@ impl Bench {
                         self.records.push(format!("{} {evidence} {copies}", record.cause.name()));
                     }
                 }
-                Output::Event(Event::Alert(alert)) => self.alerts.push(alert.name()),
+                Output::Event(Event::Alert(alert)) => {
+                    self.alerts.push(alert.name());
+                    if let Alert::OriginDown { whose, silent_for, probe_in, .. } = alert {
+                        self.downs.push((whose.to_string(), silent_for.as_secs(), probe_in.as_secs()));
+                    }
+                }
                 Output::Event(_) => {}
                 Output::LookUp { .. } => panic!("nothing is looked up"),
                 Output::Wait { until } => {

@@ -247,3 +247,67 @@ fn it_can_be_turned_off() {
     }
     assert!(bench.alerts.is_empty());
 }
+
+#[test]
+fn it_is_told_for_whom_an_origin_is_down_since_when_and_when_the_probe_goes() {
+    let mut bench = bench();
+    bench.host = [10, 0, 0, 1].into();
+    for path in ["a", "b"] {
+        bench.get(1, path);
+        bench.pass(30 * SECOND);
+    }
+    let [(whose, silent_for, probe_in)] = &bench.downs[..] else { panic!("told once: {:?}", bench.downs) };
+    assert_eq!((whose.as_str(), *silent_for), ("10.0.0.1", 60));
+    assert!((1..=8).contains(probe_in), "{probe_in}");
+    let probe_in = *probe_in;
+    bench.asked();
+    bench.pass(SECOND * probe_in as u32).get(1, "sooner");
+    assert_eq!(bench.asked(), [""; 0]);
+    bench.pass(SECOND).get(1, "then");
+    assert_eq!(bench.asked(), ["then"]);
+    // Another one fails, too: that is a change.
+    bench.host = [10, 0, 0, 2].into();
+    bench.get(1, "c");
+    bench.pass(30 * SECOND).get(1, "d");
+    assert_eq!(bench.downs.len(), 2);
+    assert_eq!((bench.downs[1].0.as_str(), &bench.alerts[..]), ("everybody", &["origin down"; 2][..]));
+    bench.pass(60 * SECOND).get(1, "e");
+    let probe = bench.sent.pop().expect("it leaves");
+    bench.respond(&probe);
+    assert_eq!(bench.alerts, ["origin down", "origin down", "origin back"]);
+}
+
+#[test]
+fn what_one_site_asks_for_in_vain_is_told_once_as_long_as_that_goes_on() {
+    let mut bench = bench();
+    let [vain, other] = [[10, 0, 0, 1].into(), [10, 0, 0, 2].into()];
+    // It asks every ten seconds; another one hears of the origin every hundred.
+    let mut refused = Vec::new();
+    for second in 0..1800u64 {
+        if second % 10 == 0 {
+            bench.host = vain;
+            bench.get(1, "in vain");
+        }
+        if second % 100 == 99 {
+            bench.host = other;
+            bench.sent.clear();
+            bench.get(2, "fine");
+            let sent = bench.sent.pop().expect("nothing keeps it away");
+            bench.respond(&sent);
+        }
+        bench.pass(SECOND);
+        let dormant = bench.records.iter().filter(|record| record.starts_with("dormant")).count();
+        refused.push(dormant);
+    }
+    let verdicts = refused.windows(100).step_by(100).filter(|pair| pair[99] > pair[0]).count();
+    assert!(verdicts >= 10, "it is down for that one again and again: {verdicts}");
+    assert_eq!(bench.alerts, ["origin down", "origin back"]);
+    // After a rest it is news again.
+    bench.pass(300 * SECOND);
+    bench.host = vain;
+    for path in ["a", "b"] {
+        bench.get(1, path);
+        bench.pass(30 * SECOND);
+    }
+    assert_eq!(bench.alerts, ["origin down", "origin back", "origin down"]);
+}

@@ -193,6 +193,25 @@ fn broadcast_is_reached_only_when_listed_by_itself() {
 }
 
 #[test]
+fn everybody_in_a_network_of_this_host_is_a_broadcast() {
+    let own_broadcasts = vec![[10, 1, 0, 255].into(), [127, 255, 255, 255].into()];
+    let at = |parameters: Parameters| Parameters { own_broadcasts: own_broadcasts.clone(), ..parameters };
+    for broadcast in ["10.1.0.255:7000", "[::ffff:10.1.0.255]:7000", "127.255.255.255:7000"] {
+        assert_eq!(target(&at(open()), broadcast), Err(Refusal::TARGET), "{broadcast}");
+        assert_eq!(found(&at(open()), "name", broadcast), Err(Refusal::TARGET), "{broadcast}");
+        let networks = at(listed(&["10.0.0.0/8", "127.0.0.0/8", "name"]));
+        assert_eq!(target(&networks, broadcast), Err(Refusal::TARGET), "{broadcast}");
+        assert_eq!(found(&networks, "name", broadcast), Err(Refusal::TARGET), "{broadcast}");
+    }
+    assert!(target(&at(listed(&["10.1.0.255"])), "10.1.0.255:7000").is_ok(), "listed by itself");
+    assert!(target(&at(open()), "10.1.0.254:7000").is_ok());
+    for broadcast in ["10.1.0.255:5700", "255.255.255.255:5700"] {
+        let address = broadcast.parse().expect("an address");
+        assert_eq!(admit_address(&at(open()), Admission::Upstream, address), Err(Refusal::TARGET));
+    }
+}
+
+#[test]
 fn a_name_that_leads_to_a_group_is_not_implemented() {
     for parameters in [open(), listed(&["name", "0.0.0.0/0", "::/0"])] {
         for group in ["224.0.1.187:5683", "[ff02::fd]:5683", "[ff05::fd]:5683", "[::ffff:239.1.1.1]:5683"] {

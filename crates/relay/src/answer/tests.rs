@@ -16,6 +16,7 @@ fn a_failure_has_its_code_and_begins_with_the_evidence() {
         (Failure::LookUpTimedOut, Code::GATEWAY_TIMEOUT),
         (Failure::Unusable, Code::BAD_GATEWAY),
         (Failure::Overloaded, Code::SERVICE_UNAVAILABLE),
+        (Failure::TooManyOrigins, Code::SERVICE_UNAVAILABLE),
         (Failure::TooLarge, Code::REQUEST_ENTITY_TOO_LARGE),
     ] {
         for evidence in [Evidence::NotSent, Evidence::NotExecuted, Evidence::OutcomeUnknown] {

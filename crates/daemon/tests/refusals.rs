@@ -1,0 +1,69 @@
+//! What the program refuses before it does anything, and how it says so.
+
+use std::net::UdpSocket;
+use std::process::{Command, Stdio};
+
+/// Runs the program; how it ends, and what it says on standard error.
+fn run(arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_coapway"));
+    command.args(arguments).env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let ended = command.spawn().and_then(std::process::Child::wait_with_output).expect("the program runs");
+    (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
+}
+
+#[test]
+fn what_is_wrong_with_files_is_told_before_anything_is_bound() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let taken = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
+    let listen = format!("coap://{}", taken.local_addr().expect("bound"));
+    let file = folder.path().join("coapway.toml");
+    let name = file.display().to_string();
+    let none = folder.path().join("none").display().to_string();
+    for (settings, place, reason) in [
+        (format!("record.file = '{none}/records'"), "1:15: record.file", "no directory"),
+        (format!("log.file = '{none}/log'"), "1:12: log.file", "no directory"),
+        (format!("state = '{none}/learned'"), "1:9: state", "no directory"),
+        (format!("resolver = 'hosts:{none}'"), "1:12: resolver", "cannot be read"),
+        (format!("record.file = '{name}'"), "1:15: record.file", "the same file as this configuration"),
+    ] {
+        std::fs::write(&file, &settings).expect("written");
+        for verb in ["serve", "check"] {
+            let (code, told) = run(&[verb, "--config", &name, "--listen", &listen]);
+            let begins = format!("coapway: 1 error in the configuration\n\n{name}:{place} = ");
+            assert!(code == Some(2) && told.starts_with(&begins) && told.contains(reason), "{verb}: {told}");
+        }
+        assert_eq!(std::fs::read_to_string(&file).expect("it is left alone"), settings);
+    }
+}
+
+#[test]
+fn nobody_listens_where_everybody_is_meant() {
+    // The broadcast address of loopback's own network.
+    for verb in ["serve", "check"] {
+        let (code, told) =
+            run(&[verb, "--listen", "coap://127.255.255.255:5683", "--set", "forward.enabled=false"]);
+        let begins = "coapway: 1 error in the configuration\n\ncommand line: --listen coap://127.255.255.255:5683\n    \
+                      a broadcast address";
+        assert!(code == Some(2) && told.starts_with(begins), "{told}");
+    }
+}
+
+#[test]
+fn what_was_given_is_shown_without_its_control_characters() {
+    let hostile = "\x1b[31m\u{9b}1m\x07";
+    let uri = format!("coap://{hostile}");
+    for arguments in [
+        &["serve", hostile][..],
+        &["check", "--set", hostile],
+        &["check", "--record", hostile],
+        &["check", "--config", hostile],
+        &["get", &uri],
+        &["simulate", hostile],
+        &["tune", hostile],
+        &["demo", hostile],
+    ] {
+        let (code, told) = run(arguments);
+        assert!(code.is_some_and(|code| code > 0) && !told.is_empty(), "{arguments:?}");
+        assert!(!told.replace('\n', "").contains(char::is_control), "{arguments:?}: {told:?}");
+    }
+}
