@@ -2,12 +2,28 @@
 
 use std::net::UdpSocket;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+/// Nothing that is refused takes longer; what is not refused is ended then.
+const LONGEST: Duration = Duration::from_secs(20);
 
 /// Runs the program; how it ends, and what it says on standard error.
 fn run(arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_coapway"));
     command.args(arguments).env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let ended = command.spawn().and_then(std::process::Child::wait_with_output).expect("the program runs");
+    let child = command.spawn().expect("the program runs");
+    let (id, (over, ended)) = (child.id().to_string(), channel::<()>());
+    let guard = thread::spawn(move || {
+        // It was not waited for yet, so that its number is nobody else's.
+        if ended.recv_timeout(LONGEST) == Err(RecvTimeoutError::Timeout) {
+            let _ = Command::new("kill").args(["-s", "KILL", &id]).status();
+        }
+    });
+    let ended = child.wait_with_output().expect("it ends");
+    drop(over);
+    guard.join().expect("it only waits");
     (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
 }
 
