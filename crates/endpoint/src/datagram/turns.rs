@@ -143,7 +143,11 @@ impl Turns {
     pub(super) fn give_up(&mut self, place: u32) -> Option<Waiting> {
         let waiting = self.waiting.try_remove(place as usize)?;
         if let Some(line) = self.lines.get_mut(&waiting.peer) {
-            line.waiting.retain(|&other| other != place);
+            // All wait equally long, so that it is the first as a rule.
+            match line.waiting.front() == Some(&place) {
+                true => drop(line.waiting.pop_front()),
+                false => line.waiting.retain(|&other| other != place),
+            }
         }
         Some(waiting)
     }
