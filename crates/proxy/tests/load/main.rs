@@ -2,7 +2,9 @@
 
 mod bench;
 mod estimates;
+mod hostile;
 mod identities;
 mod pauses;
 mod plateau;
 mod rates;
+mod waits;

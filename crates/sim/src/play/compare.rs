@@ -82,9 +82,16 @@ fn compare_spoken(
         return Err("type or code".to_owned());
     }
     let answers = matches!(spoken.message_type, MessageType::Acknowledgement | MessageType::Reset);
+    let no_other = |what: &str| format!("there is no message whose {what} it could differ from");
     let message_id = match &spoken.message_id {
         Some(Given::Is(id)) => Some(*id),
-        Some(Given::Wrong) => return Err("MID=wrong cannot be expected".to_owned()),
+        Some(Given::Wrong) => {
+            let anchor = anchor.ok_or_else(|| no_other("Message ID"))?;
+            if u16::from_be_bytes(anchor.message_id()) == datagram.message_id {
+                return Err("the Message ID, expected another".to_owned());
+            }
+            None
+        }
         None => anchor.filter(|_| answers).map(|anchor| u16::from_be_bytes(anchor.message_id())),
     };
     if message_id.is_some_and(|id| id != datagram.message_id) {
@@ -92,7 +99,12 @@ fn compare_spoken(
     }
     let token = match &spoken.token {
         Some(Given::Is(token)) => Some(&token[..]),
-        Some(Given::Wrong) => return Err("token=wrong cannot be expected".to_owned()),
+        Some(Given::Wrong) => {
+            if anchor.ok_or_else(|| no_other("token"))?.token() == datagram.token {
+                return Err("the token, expected another".to_owned());
+            }
+            None
+        }
         None => anchor.filter(|_| spoken.code != Code::EMPTY).map(Utterance::token),
     };
     if token.is_some_and(|token| token != datagram.token) {
