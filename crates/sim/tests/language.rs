@@ -75,7 +75,8 @@ fn shows_what_was_expected_and_what_was_seen() {
 
 #[test]
 fn what_must_be_another_one_is_compared_with_the_message_called_so() {
-    let text = "client sends CON GET /t MID=10 token=a1 as=one\nproxy sends CON GET /t\norigin sends ACK 2.05\n";
+    let text =
+        "client sends CON GET /t MID=10 token=a1 as=one\nproxy sends CON GET /t\norigin sends ACK 2.05\n";
     for (line, what) in [
         ("proxy sends ACK 2.05 for=one MID=other", "the Message ID, expected another"),
         ("proxy sends ACK 2.05 for=one token=other", "the token, expected another"),
