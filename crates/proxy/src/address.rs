@@ -54,6 +54,10 @@ impl Site {
     pub(crate) const fn of(client: u64) -> Self {
         Self(at_least_one(client as u32))
     }
+
+    pub(crate) const fn number(self) -> u32 {
+        self.0.get()
+    }
 }
 
 impl Holder {

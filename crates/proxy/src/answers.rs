@@ -5,6 +5,7 @@ use coapway_message::{Code, Content, Evidence, ExchangeId, Failure, OptionNumber
 use coapway_relay::{Answer, Block, Fetch, FetchId, NoResponse, OriginId, Phase, Refusal};
 use coapway_time::Instant;
 
+use crate::address::Site;
 use crate::alert::Alert;
 use crate::cause::Cause;
 use crate::proxy::Proxy;
@@ -31,7 +32,7 @@ impl Proxy {
     pub(crate) fn handle_upstream(&mut self, peer: Peer, bytes: &[u8], truncated: bool, now: Instant) {
         let Some(response) = self.upstreams.handle_datagram(&peer, bytes, now) else { return };
         let Response { fetch: id, exchange, origin, content } = response;
-        let Some(fetch) = self.relay.finish(id) else { return };
+        let Some(fetch) = self.finish_fetch(id) else { return };
         let others = self.wind_up(id, &fetch, Some(exchange), now);
         let course = self.upstreams.endpoint().ended(exchange);
         let evidence = others.max(evidence(Failure::Unusable, course.as_ref()));
@@ -109,7 +110,7 @@ impl Proxy {
             self.try_addresses(id, addresses.into_iter(), &content.as_content(), now);
             return;
         }
-        if let Some(fetch) = self.relay.finish(id) {
+        if let Some(fetch) = self.finish_fetch(id) {
             let others = self.wind_up(id, &fetch, None, now);
             self.answer_failure(id, &fetch, failure, others.max(evidence), now);
         }
@@ -117,7 +118,7 @@ impl Proxy {
 
     /// A fetch ends for a reason of ours: wherever it stands, it is taken from there.
     pub(crate) fn fail(&mut self, id: FetchId, failure: Failure, now: Instant) {
-        let Some(fetch) = self.relay.finish(id) else { return };
+        let Some(fetch) = self.finish_fetch(id) else { return };
         if fetch.is_named
             && let Phase::Sent(origin, _) = fetch.phase
             && let Some(origin) = self.upstreams.address(origin)
@@ -235,7 +236,11 @@ impl Proxy {
     ) {
         let id = FetchId(request);
         if !(self.clients.some_are_gone() && self.answer_the_gone(id, fetch, content, evidence, now)) {
+            let before = self.downstream.outstanding();
             self.answer(request, fetch.no_response, content, cause, evidence, now);
+            if self.downstream.outstanding() > before {
+                self.shares.take_for_response(request, Site::of(fetch.client));
+            }
         }
         for waiter in self.guards.settle(request, content, is_kept) {
             self.answer(waiter.request, waiter.no_response, content, Cause::Joined, evidence, now);

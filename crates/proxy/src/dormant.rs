@@ -208,7 +208,7 @@ impl Proxy {
             self.try_addresses(id, addresses.into_iter(), &content.as_content(), now);
             return true;
         }
-        let Some(fetch) = self.relay.finish(id) else { return true };
+        let Some(fetch) = self.finish_fetch(id) else { return true };
         let known = fetch.evidence.max(self.wind_up(id, &fetch, None, now));
         let seconds = wait.as_micros().div_ceil(1_000_000).max(1);
         let answer = Answer {

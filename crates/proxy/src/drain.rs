@@ -70,7 +70,7 @@ impl Proxy {
     }
 
     fn cut_short(&mut self, id: FetchId, now: Instant) {
-        let Some(fetch) = self.relay.finish(id) else { return };
+        let Some(fetch) = self.finish_fetch(id) else { return };
         let known = fetch.evidence.max(self.wind_up(id, &fetch, None, now));
         match known {
             Evidence::NotSent => self.refuse_fetch(id, &fetch, Refusal::DRAINING, now),

@@ -40,6 +40,7 @@ mod requests;
 mod responses;
 mod schedule;
 mod sending;
+mod shares;
 mod shift;
 mod silence;
 mod telling;

@@ -88,12 +88,10 @@ impl Permits {
             Ports::Bound(_) => None,
             Ports::None(until) => Some(Hindrance::Until(until)),
             Ports::Any if !has_room => Some(Hindrance::Until(now + IDLE)),
-            Ports::Any => {
-                let taken = self.transfers.taken(transfer.resource);
-                taken
-                    .are_all(parameters.source_ports.max(1))
-                    .then(|| Hindrance::Until(self.transfers.next_expiry().unwrap_or(now + IDLE)))
-            }
+            Ports::Any => self
+                .transfers
+                .are_short(transfer, parameters.source_ports.max(1))
+                .then(|| Hindrance::Until(self.transfers.next_expiry().unwrap_or(now + IDLE))),
         }
     }
 

@@ -20,6 +20,7 @@ use crate::loops::Loops;
 use crate::output::Output;
 use crate::parameters::Parameters;
 use crate::records::Records;
+use crate::shares::Shares;
 use crate::upstreams::{Progress, Upstreams};
 
 /// A CoAP proxy without sockets and without a clock.
@@ -37,6 +38,7 @@ pub struct Proxy {
     pub(crate) guards: Guards,
     pub(crate) loops: Loops,
     pub(crate) clients: Clients,
+    pub(crate) shares: Shares,
     pub(crate) journal: Journal,
     /// Requests under way and separate responses under way, together.
     pub(crate) most_under_way: usize,
@@ -88,6 +90,7 @@ impl Proxy {
             guards: Guards::new([hasher(5), hasher(6)]),
             loops: Loops::new(hasher(7)),
             clients: Clients::new(parameters.patience, hasher(11)),
+            shares: Shares::new(hasher(13)),
             hasher: hasher(8),
             answer_within: parameters.answer_within,
             early_ack_after: parameters.downstream.early_ack_after,
@@ -227,6 +230,7 @@ impl Proxy {
         self.upstreams.check_invariants();
         self.guards.check_invariants();
         self.clients.check_invariants();
+        self.shares.check_invariants(self.relay.len(), self.downstream.outstanding());
         assert_eq!(
             self.downstream.pending_requests(),
             self.relay.len() + self.guards.waiting(),
@@ -276,6 +280,7 @@ impl Proxy {
                     self.journal.event(|| Event::Repeated { request });
                 }
                 EndpointEvent::Delivered { exchange: request, outcome, .. } => {
+                    self.shares.delivered(request);
                     self.journal.event(|| Event::Delivered { request, outcome });
                     if self.clients.is_on() {
                         self.separate_response_ended(request, outcome, now);

@@ -4,9 +4,14 @@ use std::collections::VecDeque;
 
 use ahash::RandomState;
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
+
+use crate::address::Site;
 
 /// A queue that is full looks at this many lanes for one to make room.
 const LOOKED_AT: usize = 32;
+/// The last eighth is for those who have less than an eighth of all.
+const SHARE: usize = 8;
 
 /// A bounded queue with one lane per client, by the numbers of clients.
 #[derive(Debug)]
@@ -14,12 +19,15 @@ pub(crate) struct FairQueue<T> {
     lanes: HashMap<u64, VecDeque<T>, RandomState>,
     /// Clients with a lane that is not empty, the next one first.
     turns: VecDeque<u64>,
+    /// How much each site has in it.
+    sites: HashMap<Site, usize, RandomState>,
     waiting: usize,
 }
 
 impl<T> FairQueue<T> {
     pub(crate) fn new(hasher: RandomState) -> Self {
-        Self { lanes: HashMap::with_hasher(hasher), turns: VecDeque::new(), waiting: 0 }
+        let sites = HashMap::with_hasher(hasher.clone());
+        Self { lanes: HashMap::with_hasher(hasher), turns: VecDeque::new(), sites, waiting: 0 }
     }
 
     pub(crate) const fn len(&self) -> usize {
@@ -42,7 +50,30 @@ impl<T> FairQueue<T> {
             self.turns.push_back(client);
         }
         lane.push_back(item);
+        self.came(client);
+    }
+
+    /// Whether the site of a client has to leave what is left to others: the last eighth of `most` is for those who
+    /// have less than an eighth.
+    pub(crate) fn is_used_up(&self, client: u64, most: usize) -> bool {
+        let share = (most / SHARE).max(1);
+        let is_scarce = self.waiting >= most || share > 1 && self.waiting >= most - share;
+        is_scarce && self.sites.get(&Site::of(client)).is_some_and(|held| *held >= share)
+    }
+
+    fn came(&mut self, client: u64) {
         self.waiting += 1;
+        *self.sites.entry(Site::of(client)).or_default() += 1;
+    }
+
+    fn went(&mut self, client: u64) {
+        self.waiting -= 1;
+        if let Entry::Occupied(mut held) = self.sites.entry(Site::of(client)) {
+            *held.get_mut() -= 1;
+            if *held.get() == 0 {
+                held.remove();
+            }
+        }
     }
 
     /// Takes the next item whose turn it is and that `may_leave`; others keep their places.
@@ -63,13 +94,13 @@ impl<T> FairQueue<T> {
                 continue;
             }
             let item = lane.pop_front()?;
-            self.waiting -= 1;
             self.turns.remove(passed);
             if lane.is_empty() {
                 self.lanes.remove(&client);
             } else {
                 self.turns.push_back(client);
             }
+            self.went(client);
             return Some((client, item));
         }
         if most < self.turns.len() {
@@ -91,7 +122,7 @@ impl<T> FairQueue<T> {
         }
         self.turns.push_front(client);
         lane.push_front(item);
-        self.waiting += 1;
+        self.came(client);
     }
 
     /// Takes out the newest item of the client that has most among some, when that are at least two
@@ -100,10 +131,11 @@ impl<T> FairQueue<T> {
         let own = self.lanes.get(&client).map_or(0, VecDeque::len);
         // Those at the end had their turn last and still have more, or have just begun.
         let some = self.turns.iter().rev().take(LOOKED_AT);
-        let longest = some.max_by_key(|other| self.lanes.get(*other).map_or(0, VecDeque::len))?;
-        let lane = self.lanes.get_mut(longest).filter(|lane| lane.len() >= own + 2)?;
-        self.waiting -= 1;
-        lane.pop_back()
+        let longest = *some.max_by_key(|other| self.lanes.get(*other).map_or(0, VecDeque::len))?;
+        let lane = self.lanes.get_mut(&longest).filter(|lane| lane.len() >= own + 2)?;
+        let item = lane.pop_back();
+        self.went(longest);
+        item
     }
 
     /// Takes out the first item of a client that `matches`.
@@ -111,11 +143,11 @@ impl<T> FairQueue<T> {
         let lane = self.lanes.get_mut(&client)?;
         let place = lane.iter().position(matches)?;
         let item = lane.remove(place)?;
-        self.waiting -= 1;
         if lane.is_empty() {
             self.lanes.remove(&client);
             self.turns.retain(|other| *other != client);
         }
+        self.went(client);
         Some(item)
     }
 }
@@ -163,6 +195,28 @@ mod tests {
         assert_eq!(queue.pop(|_| true), Some((3, 20)));
         assert_eq!(queue.pop(|_| true), Some((1, 2)));
         assert!(queue.is_empty() && queue.turns.is_empty());
+    }
+
+    #[test]
+    fn the_last_eighth_is_for_sites_that_have_little() {
+        let client = |endpoint: u64, site: u64| endpoint << 32 | site;
+        let mut queue = FairQueue::new(RandomState::with_seeds(1, 2, 3, 4));
+        for endpoint in 0..56 {
+            assert!(!queue.is_used_up(client(endpoint, 1), 64), "{endpoint}");
+            queue.push(client(endpoint, 1), endpoint);
+        }
+        assert!(queue.is_used_up(client(99, 1), 64) && !queue.is_used_up(client(99, 2), 64));
+        queue.push(client(99, 2), 99);
+        queue.remove(client(0, 1), |_| true);
+        queue.pop(|_| true);
+        assert!(!queue.is_used_up(client(99, 1), 64), "there is room again");
+        while queue.pop(|_| true).is_some() {}
+        assert!(queue.sites.is_empty() && queue.is_empty());
+        // In a small one nothing is kept free.
+        queue.push(client(1, 1), 1);
+        assert!(!queue.is_used_up(client(2, 1), 2));
+        queue.push(client(2, 1), 2);
+        assert!(queue.is_used_up(client(3, 1), 2) && !queue.is_used_up(client(3, 2), 2));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use coapway_relay::{
 };
 use coapway_time::Instant;
 
-use crate::address::number_of;
+use crate::address::{Site, number_of};
 use crate::alert::Alert;
 use crate::arrival::Arrival;
 use crate::cause::Cause;
@@ -170,26 +170,36 @@ impl Proxy {
         }
     }
 
-    /// Whether there is room for no further request: those under way, those that wait for the answer of
-    /// one, and separate responses under way are counted together.
+    /// Requests under way, those that wait for the answer of one, and separate responses under way.
+    fn under_way(&self) -> usize {
+        self.relay.len() + self.guards.waiting() + self.downstream.outstanding()
+    }
+
+    /// Whether there is room for no further request.
     fn is_full(&self) -> bool {
-        let under_way = self.relay.len() + self.guards.waiting() + self.downstream.outstanding();
-        under_way >= self.most_under_way
+        self.under_way() >= self.most_under_way
+    }
+
+    /// A fetch is over.
+    #[inline]
+    pub(crate) fn finish_fetch(&mut self, id: FetchId) -> Option<Fetch> {
+        let fetch = self.relay.finish(id)?;
+        self.shares.give(Site::of(fetch.client));
+        Some(fetch)
     }
 
     /// Puts a request on its way; says whether it still is.
     fn begin(&mut self, arrival: &Arrival<'_>, plan: &Plan<'_>, now: Instant) -> bool {
         let &Arrival { request, peer, .. } = arrival;
-        if self.is_full() {
+        let (fetch, begun) = (FetchId(request), self.fetch(arrival, plan, now));
+        let site = Site::of(begun.client);
+        let may_begin =
+            !self.is_full() && !self.shares.is_used_up(site, self.under_way(), self.most_under_way);
+        if !may_begin || !self.relay.begin(fetch, begun) {
             self.refuse(request, plan.no_response, Refusal::OVERLOADED, now);
             return false;
         }
-        let fetch = FetchId(request);
-        let is_begun = self.relay.begin(fetch, self.fetch(arrival, plan, now));
-        if !is_begun {
-            self.refuse(request, plan.no_response, Refusal::OVERLOADED, now);
-            return false;
-        }
+        self.shares.take(site);
         if self.clients.is_on() {
             self.await_patience(fetch, peer.remote, arrival.token, now);
         }
@@ -289,7 +299,7 @@ impl Proxy {
                 self.send(fetch, address, content, now);
             }
             (None, Some(refusal)) => {
-                if let Some(known) = self.relay.finish(fetch) {
+                if let Some(known) = self.finish_fetch(fetch) {
                     self.refuse_fetch(fetch, &known, refusal, now);
                 }
             }

@@ -80,6 +80,9 @@ impl Upstreams {
         if origin.starved.is_some_and(|free| free >= order.deadline) {
             return Err(Failure::Overloaded);
         }
+        if origin.queue.len() < most && origin.queue.is_used_up(order.client, most) {
+            return Err(Failure::Overloaded);
+        }
         if origin.queue.len() >= most {
             let shed = origin.queue.shed_for(order.client).ok_or(Failure::Overloaded)?;
             let failure = Failure::Overloaded;

@@ -59,7 +59,8 @@ pub(crate) struct Transfers {
     order: VecDeque<(Instant, Transfer)>,
     /// The ports that transfers of a resource leave from, each from another.
     taken: HashMap<NonZeroU64, Taken, RandomState>,
-    sites: HashMap<Site, u32, RandomState>,
+    /// How many are one site's, in all and of a resource.
+    sites: HashMap<(Site, Option<NonZeroU64>), u32, RandomState>,
 }
 
 /// A set of source ports.
@@ -121,7 +122,7 @@ impl Transfers {
         if let Some(lease) = self.leases.get(transfer) {
             return Ports::Bound(lease.port);
         }
-        let of_site = self.sites.get(&Site::of(transfer.client)).copied().unwrap_or(0);
+        let of_site = self.count(&(Site::of(transfer.client), None));
         match self.leases.len() >= MOST || of_site >= MOST_OF_SITE {
             true => Ports::None(self.next_expiry().unwrap_or(now + IDLE)),
             false => Ports::Any,
@@ -131,6 +132,17 @@ impl Transfers {
     /// The ports that transfers of this resource leave from.
     pub(crate) fn taken(&self, resource: NonZeroU64) -> Taken {
         self.taken.get(&resource).copied().unwrap_or_default()
+    }
+
+    /// Whether none of so many ports is there for `transfer`, which is new: each is another transfer's of the
+    /// resource, or all but a quarter are of its own site.
+    pub(crate) fn are_short(&self, transfer: &Transfer, ports: u32) -> bool {
+        let own = self.count(&(Site::of(transfer.client), Some(transfer.resource)));
+        own >= ports - ports / 4 || self.taken(transfer.resource).are_all(ports)
+    }
+
+    fn count(&self, key: &(Site, Option<NonZeroU64>)) -> u32 {
+        self.sites.get(key).copied().unwrap_or(0)
     }
 
     /// A block left from `port`, or came back.
@@ -151,7 +163,9 @@ impl Transfers {
             Entry::Vacant(new) => drop(new.insert(Lease { port, until, queued: until })),
         }
         self.taken.entry(transfer.resource).or_default().insert(port);
-        *self.sites.entry(Site::of(transfer.client)).or_default() += 1;
+        for resource in [None, Some(transfer.resource)] {
+            *self.sites.entry((Site::of(transfer.client), resource)).or_default() += 1;
+        }
         if self.order.len() > 2 * self.leases.len() + 16 {
             let leases = &self.leases;
             self.order.retain(|(when, other)| leases.get(other).is_some_and(|lease| lease.queued == *when));
@@ -168,10 +182,12 @@ impl Transfers {
                 taken.remove();
             }
         }
-        if let Entry::Occupied(mut site) = self.sites.entry(Site::of(transfer.client)) {
-            *site.get_mut() -= 1;
-            if *site.get() == 0 {
-                site.remove();
+        for resource in [None, Some(transfer.resource)] {
+            if let Entry::Occupied(mut count) = self.sites.entry((Site::of(transfer.client), resource)) {
+                *count.get_mut() -= 1;
+                if *count.get() == 0 {
+                    count.remove();
+                }
             }
         }
     }
@@ -293,6 +309,21 @@ mod tests {
         assert_eq!(transfers.ports(&transfer(client(0, 1), 2), at(2)), Ports::None(at(11)));
         assert_eq!(transfers.ports(&transfer(client(0, 2), 2), at(2)), Ports::Any);
         assert_eq!(transfers.ports(&transfer(client(0, 1), 2), at(11)), Ports::Any);
+    }
+
+    #[test]
+    fn one_site_leaves_ports_of_a_resource_for_others() {
+        for (ports, own) in [(1, 1), (2, 2), (3, 3), (4, 3), (64, 48), (256, 192)] {
+            let mut transfers = transfers();
+            let of_site = |site: u64, number: u32| transfer(u64::from(number) << 32 | site, 7);
+            for port in 0..own {
+                assert!(!transfers.are_short(&of_site(1, port), ports), "{port} of {ports}");
+                transfers.touch(of_site(1, port), port, at(0));
+            }
+            assert!(transfers.are_short(&of_site(1, own), ports), "{ports}");
+            assert!(!transfers.are_short(&transfer(of_site(1, own).client, 8), ports), "another resource");
+            assert_eq!(transfers.are_short(&of_site(2, 0), ports), own == ports, "{ports}");
+        }
     }
 
     #[test]

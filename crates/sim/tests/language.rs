@@ -74,6 +74,27 @@ fn shows_what_was_expected_and_what_was_seen() {
 }
 
 #[test]
+fn what_must_be_another_one_is_compared_with_the_message_called_so() {
+    let text =
+        "client sends CON GET /t MID=10 token=a1 as=one\nproxy sends CON GET /t\norigin sends ACK 2.05\n";
+    for (line, what) in [
+        ("proxy sends ACK 2.05 for=one MID=other", "the Message ID, expected another"),
+        ("proxy sends ACK 2.05 for=one token=other", "the token, expected another"),
+        ("proxy sends ACK 2.05", ""),
+    ] {
+        assert_has(&played(&format!("{text}{line}")), &[what]);
+    }
+    let line = "client sends CON GET /t\nproxy sends CON GET /t token=other";
+    assert_has(&played(line), &["no message whose token it could differ from"]);
+}
+
+#[test]
+fn a_port_is_in_the_name_of_a_peer() {
+    let text = "forward anything\nroute none\nclient sends CON GET proxy-uri=coap://10.2.0.2:5700/t MID=10\n";
+    assert_eq!(played(&format!("{text}proxy sends CON GET /t to=origin_5700")), "");
+}
+
+#[test]
 fn checks_watch_scenarios_too() {
     // The puppet never acknowledges and the diagram ends early; what is promised still holds.
     assert_eq!(played("client sends CON GET /t MID=10\nproxy sends CON GET /t"), "");

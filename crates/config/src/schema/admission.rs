@@ -197,7 +197,8 @@ impl Table for LimitKeys {
             name: "fetches",
             field: Field::Count(1, 1 << 24, |t| &mut t.limits.fetches),
             doc: "Requests being forwarded and separate responses being delivered at a time; more get 5.03. The \
-                  default is a thousand requests a second to origins that all stay silent for 30s.",
+                  default is a thousand requests a second to origins that all stay silent for 30s. Of the last eighth \
+                  no client, a /32 or /64, gets any that holds an eighth of all.",
             why: "each takes up to 9.6KiB, its datagrams of 2KiB included; `check` adds them up",
         },
         Key {

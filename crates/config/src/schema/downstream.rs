@@ -74,8 +74,13 @@ impl Table for Downstream {
         Key {
             name: "max_retransmit",
             field: Field::Count(0, 10, |t| &mut t.transmission.max_retransmit),
-            doc: "MAX_RETRANSMIT: copies of a separate response after the first. They are stretched: the last \
-                  leaves when four fifths of `max_wait` are over.",
+            doc: "MAX_RETRANSMIT: copies of a separate response after the first. The wait for the first of \
+                  them is drawn from `ack_timeout` on, as RFC 7252 §4.2 has it: with the defaults 1 to 1.1s, and not \
+                  the 2 to 3s of the protocol's own parameters. The others are stretched: the last leaves when four \
+                  fifths of `max_wait` are over, after 8s, so that a response outlives a link that is away for some \
+                  seconds. The doubling of the protocol, 2 to 3s, then 4 to 6s and so on, comes with \
+                  `ack_timeout = \"2s\"`, `ack_random_factor = 1.5`, `max_retransmit = 4` and a `max_wait` of 37s, after \
+                  which no copy leaves.",
             why: MAX_RETRANSMIT_WHY,
         },
         Key {

@@ -4,15 +4,22 @@ use super::*;
 
 #[test]
 fn shows_the_times_of_the_rfc() {
-    let dump = loaded("", &[], &Overrides::default()).dump();
-    let times = |name: &str| {
+    let times_in = |dump: &str, name: &str| {
         ["MAX_TRANSMIT_SPAN", "MAX_TRANSMIT_WAIT", "MAX_RTT", "EXCHANGE_LIFETIME", "NON_LIFETIME"].map(
-            |time| line(&dump, &format!("{name}.{time}")).split(' ').next().unwrap_or_default().to_owned(),
+            |time| line(dump, &format!("{name}.{time}")).split(' ').next().unwrap_or_default().to_owned(),
         )
     };
+    let dump = loaded("", &[], &Overrides::default()).dump();
+    let times = |name: &str| times_in(&dump, name);
     assert_eq!(times("upstream"), ["45s", "93s", "202s", "247s", "145s"]);
     assert_eq!(times("downstream"), ["3.6s", "8.4s", "201s", "204.6s", "103.6s"]);
     assert_eq!(times("protocol"), times("upstream"));
+    // They follow what is set.
+    let like_downstream =
+        ["upstream.ack_timeout=1s", "upstream.ack_random_factor=1.2", "upstream.max_retransmit=2"];
+    let dump = loaded("", &[], &set(&like_downstream)).dump();
+    assert_eq!(times_in(&dump, "upstream"), times("downstream"));
+    assert_eq!(times_in(&dump, "protocol"), times("protocol"));
 }
 
 #[test]

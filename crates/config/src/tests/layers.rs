@@ -279,6 +279,7 @@ fn what_is_allowed_but_bold_gives_a_warning() {
         ("upstream.ack_timeout=500ms", "RFC 8085 §3.1.1"),
         ("downstream.ack_timeout=999ms", "RFC 8085 §3.1.1"),
         ("upstream.ack_random_factor=1.0", "under 1.1"),
+        ("downstream.ack_random_factor=1.09", "under 1.1"),
         ("downstream.max_wait=8s", "MAX_TRANSMIT_WAIT (8.4s)"),
         ("downstream.answer_within=30s", "has no effect: no upstream is waited for longer than 30s"),
         ("forward.enabled=false", "nothing is served"),

@@ -52,7 +52,14 @@ fn takes_a_piggybacked_response_only_with_message_id_token_and_source() {
     let ack = MessageType::Acknowledgement;
     assert_eq!(hop.receive(&bytes(ack, message_id ^ 1, &token, &RESPONSE)), Got::Nothing);
     assert_eq!(hop.receive(&bytes(ack, message_id, b"wrong567", &RESPONSE)), Got::Nothing);
+    assert_eq!(hop.receive(&datagram::empty(ack, message_id ^ 1)), Got::Nothing);
+    assert_eq!(hop.receive(&datagram::empty(MessageType::Reset, message_id ^ 1)), Got::Nothing);
+    // Another port of the same host.
     assert_eq!(hop.receive_from(OTHER, &bytes(ack, message_id, &token, &RESPONSE)), Got::Nothing);
+    assert_eq!(hop.receive_from(OTHER, &datagram::empty(ack, message_id)), Got::Nothing);
+    assert_eq!(hop.receive_from(OTHER, &datagram::empty(MessageType::Reset, message_id)), Got::Nothing);
+    let is_none = |event: &Event| matches!(event, Event::AcknowledgedAgain { .. });
+    assert!(hop.events().iter().all(is_none), "none of them is for the request");
     assert_eq!(hop.wait(at(3_002)).len(), 1, "none of them stopped retransmission");
     let right = bytes(ack, message_id, &token, &RESPONSE);
     assert_eq!(hop.receive(&right), Got::Response(exchange, AnswerKind::Piggybacked, Code::CONTENT));

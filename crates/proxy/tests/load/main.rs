@@ -7,3 +7,5 @@ mod identities;
 mod pauses;
 mod plateau;
 mod rates;
+mod uploads;
+mod waits;

@@ -82,13 +82,13 @@ fn compare_spoken(
         return Err("type or code".to_owned());
     }
     let answers = matches!(spoken.message_type, MessageType::Acknowledgement | MessageType::Reset);
+    let no_other = |what: &str| format!("there is no message whose {what} it could differ from");
     let message_id = match &spoken.message_id {
         Some(Given::Is(id)) => Some(*id),
         Some(Given::Wrong) => {
-            let other =
-                u16::from_be_bytes(anchor.ok_or("there is no Message ID to differ from")?.message_id());
-            if datagram.message_id == other {
-                return Err(format!("the Message ID, which is {other} again"));
+            let anchor = anchor.ok_or_else(|| no_other("Message ID"))?;
+            if u16::from_be_bytes(anchor.message_id()) == datagram.message_id {
+                return Err("the Message ID, expected another".to_owned());
             }
             None
         }
@@ -100,9 +100,8 @@ fn compare_spoken(
     let token = match &spoken.token {
         Some(Given::Is(token)) => Some(&token[..]),
         Some(Given::Wrong) => {
-            let other = anchor.ok_or("there is no token to differ from")?.token();
-            if datagram.token == other {
-                return Err(format!("the token, which is {} again", hex(other)));
+            if anchor.ok_or_else(|| no_other("token"))?.token() == datagram.token {
+                return Err("the token, expected another".to_owned());
             }
             None
         }

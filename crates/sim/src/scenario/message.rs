@@ -106,7 +106,7 @@ fn setting(spoken: &mut Spoken, name: &str, value: &str) -> Result<(), String> {
     match name {
         "MID" => {
             spoken.message_id = Some(match (value, value.strip_prefix("0x")) {
-                ("wrong", _) => Given::Wrong,
+                ("wrong" | "other", _) => Given::Wrong,
                 (_, Some(digits)) => {
                     Given::Is(u16::from_str_radix(digits, 16).map_err(|error| error.to_string())?)
                 }
@@ -114,7 +114,10 @@ fn setting(spoken: &mut Spoken, name: &str, value: &str) -> Result<(), String> {
             });
         }
         "token" => {
-            spoken.token = Some(if value == "wrong" { Given::Wrong } else { Given::Is(hexadecimal(value)?) });
+            spoken.token = Some(match value {
+                "wrong" | "other" => Given::Wrong,
+                _ => Given::Is(hexadecimal(value)?),
+            });
         }
         "payload" => spoken.payload = Payload::Exactly(hexadecimal(value)?),
         _ => {

@@ -125,19 +125,17 @@ impl Stage for Rehearsal {
     }
 }
 
-/// The address of a peer in the virtual world; names that end in `_ipv6` have IPv6 addresses,
-/// those that end in a number have that port.
+/// The address of a peer in the virtual world; names that end in `_ipv6` have IPv6 addresses, and those that end
+/// in a port, as in `_5700`, have that port.
 pub(super) fn address(script: &Script, place: usize) -> SocketAddr {
     let peer = &script.peers[place];
     let host = place as u8 + 1;
+    let port = peer.name.rsplit_once('_').and_then(|(_, port)| port.parse().ok()).unwrap_or(5683);
     match peer.role {
         Role::Client => SocketAddr::new([10, 1, 0, host].into(), 40_000),
         Role::Origin if peer.name.ends_with("_ipv6") => {
-            SocketAddr::new([0xFD00, 0, 0, 0, 0, 0, 2, u16::from(host)].into(), 5683)
+            SocketAddr::new([0xFD00, 0, 0, 0, 0, 0, 2, u16::from(host)].into(), port)
         }
-        Role::Origin => {
-            let port = peer.name.rsplit_once('_').and_then(|(_, port)| port.parse().ok());
-            SocketAddr::new([10, 2, 0, host].into(), port.unwrap_or(5683))
-        }
+        Role::Origin => SocketAddr::new([10, 2, 0, host].into(), port),
     }
 }
