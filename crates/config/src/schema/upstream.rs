@@ -212,7 +212,8 @@ impl Table for Upstream {
         Key {
             name: "queue",
             field: Field::Count(0, 1 << 20, |t| &mut t.parameters.queue),
-            doc: "Requests that may wait for their turn at one origin; more get 5.03.",
+            doc: "Requests that may wait for their turn at one origin; more get 5.03. Of the last eighth no client, a /32 \
+                  or /64, gets any that has an eighth of all.",
             why: "0 refuses what cannot leave at once; more than a million requests are never answered in time",
         },
         Key {
