@@ -263,7 +263,11 @@ fn receive(socket: &UdpSocket, limit: Instant) -> Option<(Received, SocketAddr)>
                 return Some((Received { at: now(), bytes, datagram }, from));
             }
             Err(error) => {
-                let waited = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+                // A process that was stopped and continued is interrupted.
+                let waited = matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                );
                 assert!(waited, "receive fails: {error}");
             }
         }
