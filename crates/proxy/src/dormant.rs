@@ -91,6 +91,7 @@ impl Upstreams {
         if is_down {
             self.may_move.push(index);
         }
+        let address = origin.address;
         let down = silence.rest.and_then(|rest| {
             let is_for_all = silence.is_of_several();
             let goes_on = !is_for_all && origin.going.on(site, parameters.max_wait, now);
@@ -100,7 +101,9 @@ impl Upstreams {
             let (upstream, origin) = (origin.upstream, origin.address);
             is_news.then_some(Down { upstream, origin, is_for_all, silent_for, probe_in })
         });
-        self.origins.silent += usize::from(!had_begun);
+        if !had_begun {
+            self.origins.silence_begins(address);
+        }
         down
     }
 
@@ -114,7 +117,7 @@ impl Upstreams {
     /// Something came from an origin.
     #[inline]
     pub(crate) fn heard(&mut self, index: u32) {
-        if self.origins.silent > 0 {
+        if self.origins.some_are_silent() {
             self.break_silence(index, true);
         }
     }
@@ -122,7 +125,7 @@ impl Upstreams {
     /// Something came that belongs to nothing under way, perhaps from an origin that is taken to be down.
     #[inline]
     pub(crate) fn heard_from(&mut self, address: SocketAddr) {
-        if self.origins.silent == 0 {
+        if !self.origins.some_are_silent() || !self.origins.is_silent(address) {
             return;
         }
         for number in 0..self.parameters.len() as u32 {
@@ -139,7 +142,7 @@ impl Upstreams {
         };
         let silence = std::mem::take(&mut origin.silence);
         let (upstream, origin) = (origin.upstream, origin.address);
-        self.origins.silent -= 1;
+        self.origins.silence_ends(origin);
         if silence.is_dormant() {
             self.may_move.push(index);
             if back && silence.is_told {
@@ -149,8 +152,8 @@ impl Upstreams {
     }
 
     /// Whether some origin may be down.
-    pub(crate) const fn some_are_silent(&self) -> bool {
-        self.origins.silent > 0
+    pub(crate) fn some_are_silent(&self) -> bool {
+        self.origins.some_are_silent()
     }
 
     /// How long a new request had better stay away from an origin; nothing, when it may be sent.

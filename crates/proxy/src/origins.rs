@@ -9,6 +9,7 @@ use coapway_message::Failure;
 use coapway_relay::UpstreamId;
 use coapway_time::Instant;
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 
 use crate::address::{AddressKey, Site};
 use crate::origin::{ORIGIN_LIFETIME, Origin};
@@ -45,8 +46,8 @@ pub(crate) struct Origins {
     most: usize,
     /// By client, as far as it matters: those that it brought in, the oldest first.
     brought: HashMap<Site, VecDeque<u32>, RandomState>,
-    /// Those with exchanges that failed since they were heard.
-    pub(crate) silent: usize,
+    /// How many have exchanges that failed since they were heard, by address.
+    silent: HashMap<AddressKey, u32, RandomState>,
     /// For the queues of origins.
     hasher: RandomState,
 }
@@ -62,7 +63,7 @@ impl Origins {
             is_listed: Vec::new(),
             most,
             brought: HashMap::with_hasher(hasher.clone()),
-            silent: 0,
+            silent: HashMap::with_hasher(hasher.clone()),
             hasher,
         }
     }
@@ -99,7 +100,9 @@ impl Origins {
     fn forget(&mut self, index: u32) {
         let Some(origin) = self.places.get_mut(index as usize).and_then(Option::take) else { return };
         self.last = None;
-        self.silent -= usize::from(origin.silence.has_begun());
+        if origin.silence.has_begun() {
+            self.silence_ends(origin.address);
+        }
         self.by_address.remove(&AddressKey(origin.address, origin.upstream.0));
         if let Some(client) = origin.brought_by
             && let Some(brought) = self.brought.get_mut(&client)
@@ -112,6 +115,42 @@ impl Origins {
             }
         }
         self.free.push(index);
+    }
+
+    /// Whether exchanges with some origin have failed since it was heard.
+    pub(crate) fn some_are_silent(&self) -> bool {
+        !self.silent.is_empty()
+    }
+
+    /// Whether that is so of one at this address.
+    pub(crate) fn is_silent(&self, address: SocketAddr) -> bool {
+        self.silent.contains_key(&AddressKey(address, 0))
+    }
+
+    /// An exchange with an origin has failed, and it is the first one.
+    pub(crate) fn silence_begins(&mut self, address: SocketAddr) {
+        *self.silent.entry(AddressKey(address, 0)).or_default() += 1;
+    }
+
+    /// The origin was heard, or is forgotten.
+    pub(crate) fn silence_ends(&mut self, address: SocketAddr) {
+        if let Entry::Occupied(mut count) = self.silent.entry(AddressKey(address, 0)) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
+
+    /// Panics unless each origin that failed is counted.
+    pub(crate) fn check_invariants(&self) {
+        let mut silent = self.silent.clone();
+        for (_, origin) in self.iter().filter(|(_, origin)| origin.silence.has_begun()) {
+            let count =
+                silent.get_mut(&AddressKey(origin.address, 0)).expect("each origin that failed is counted");
+            *count -= 1;
+        }
+        assert!(silent.values().all(|&count| count == 0), "no other is: {silent:?}");
     }
 
     /// The numbers of all.

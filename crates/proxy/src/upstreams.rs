@@ -363,8 +363,7 @@ impl Upstreams {
             assert_eq!(origin.permits.places, places, "so do the places of clients");
             assert_eq!(origin.exchanges, exchanges, "each exchange is counted once");
         }
-        let silent = self.origins.iter().filter(|(_, origin)| origin.silence.has_begun());
-        assert_eq!(silent.count(), self.origins.silent, "each origin that failed is counted");
+        self.origins.check_invariants();
         let transfers = self.origins.iter().map(|(_, origin)| origin.transfers);
         assert_eq!(transfers.sum::<usize>(), self.transfers, "each transfer is counted");
         let exchanges = self.outstanding.iter().flatten().count();
