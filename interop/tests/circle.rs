@@ -8,6 +8,8 @@ use coapway_interop::process::Family;
 use coapway_interop::raw::RawClient;
 
 const HOP_LIMIT_REACHED: Code = Code(5 << 5 | 8);
+/// What a log says of a loop.
+const LOOP: &str = "a request came round to this proxy and was ended";
 const BAD_REQUEST: Code = Code(4 << 5);
 /// The first time round takes until the first empty Acknowledgement, 500 ms; all others together as long.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -20,6 +22,12 @@ fn a_request_that_goes_round_is_ended_although_nobody_gave_it_a_hop_limit() {
     assert_eq!(settled.answer.code, HOP_LIMIT_REACHED, "{settled:?}");
     let hops = String::from_utf8(settled.answer.payload).expect("identifiers are ASCII");
     assert!((2..=16).contains(&hops.split(' ').filter(|hop| *hop == "p").count()), "{hops:?}");
+    let logs = proxies.map(Proxy::stop);
+    let alerts = logs.iter().map(|log| log.matches(LOOP).count());
+    assert!(
+        alerts.clone().all(|alerts| alerts <= 1) && alerts.sum::<usize>() >= 1,
+        "one alert each: {logs:?}"
+    );
 }
 
 #[test]

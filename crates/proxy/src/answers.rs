@@ -50,6 +50,7 @@ impl Proxy {
             Ok(relayed) => {
                 if relayed.is_loop
                     && let Some(client) = self.downstream.requester(id.0)
+                    && self.loops.is_news(now)
                 {
                     self.alert(Alert::Loop { client: client.remote });
                 }

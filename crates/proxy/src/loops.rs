@@ -5,9 +5,14 @@
 //! an earlier request asks for in vain, and comes from the host that request was sent to.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use ahash::RandomState;
+use coapway_time::Instant;
 use hashbrown::HashMap;
+
+/// A request that goes round shows itself at each of its hops: that is told once.
+const PAUSE: Duration = Duration::from_secs(10);
 
 /// What is kept of requests that have gone unanswered for a while.
 pub(crate) type Mark = u64;
@@ -16,6 +21,8 @@ pub(crate) type Mark = u64;
 #[derive(Debug)]
 pub(crate) struct Loops {
     marks: HashMap<Mark, u32, RandomState>,
+    /// When a loop was told last.
+    told: Option<Instant>,
     hasher: RandomState,
 }
 
@@ -25,11 +32,20 @@ impl Loops {
     pub(crate) const HOP_LIMIT: u8 = 12;
 
     pub(crate) fn new(hasher: RandomState) -> Self {
-        Self { marks: HashMap::with_hasher(hasher.clone()), hasher }
+        Self { marks: HashMap::with_hasher(hasher.clone()), told: None, hasher }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.marks.is_empty()
+    }
+
+    /// Whether a loop that shows itself now is to be told of.
+    pub(crate) fn is_news(&mut self, now: Instant) -> bool {
+        let is_news = self.told.is_none_or(|told| now.since(told) >= PAUSE);
+        if is_news {
+            self.told = Some(now);
+        }
+        is_news
     }
 
     fn mark(&self, resource: u64, host: IpAddr) -> Mark {
@@ -62,6 +78,16 @@ impl Loops {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_loop_is_told_once_in_ten_seconds() {
+        let mut loops = Loops::new(RandomState::with_seeds(1, 2, 3, 4));
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        assert_eq!(
+            [1, 1, 10, 11, 12, 30].map(|second| loops.is_news(at(second))),
+            [true, false, false, true, false, true]
+        );
+    }
 
     #[test]
     fn a_request_is_suspected_while_an_equal_one_waits_for_its_sender() {

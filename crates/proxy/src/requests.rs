@@ -71,7 +71,7 @@ impl Proxy {
                 self.answer(request, NoResponse::of(content), answer, Cause::Local, None, now);
             }
             Err(refusal) => {
-                if refusal.may_be_loop() && self.came_round(client, content) {
+                if refusal.may_be_loop() && self.came_round(client, content) && self.loops.is_news(now) {
                     self.alert(Alert::Loop { client: peer.remote });
                 }
                 self.refuse(request, NoResponse::of(content), *refusal, now);
