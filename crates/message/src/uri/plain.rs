@@ -187,10 +187,20 @@ mod tests {
             "coap://H/",
             "coap://256.1.1.1/",
             "coap://01.2.3.4/",
+            "coap://1..2.3/",
+            "coap://1.2.3.4.5/",
+            "coap://h:123456/",
             "coap://h:/",
         ] {
             assert!(parse(text.as_bytes()).is_none(), "{text}");
         }
+    }
+
+    #[test]
+    fn three_numbers_and_a_dot_are_no_address() {
+        let text = "coap://1.2.3./x";
+        let read = parse(text.as_bytes()).map(|uri| uri.authority().host.clone());
+        assert!(!matches!(read, Some(Host::Address(_))), "{read:?}");
     }
 
     proptest! {

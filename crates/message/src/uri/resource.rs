@@ -110,3 +110,75 @@ fn decoded(component: &[u8], is_plain: bool) -> Cow<'_, [u8]> {
     let component = std::str::from_utf8(component).unwrap_or_default();
     EStr::<Query>::new(component).map_or_else(Default::default, |component| component.decode().to_bytes())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::uri::Uri;
+
+    /// What a URI has behind its authority.
+    fn resource(text: &str) -> PathAndQuery<'_> {
+        let uri = Uri::from_option(text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}"));
+        uri.resource().clone()
+    }
+
+    fn written(write: impl FnOnce(&mut OptionsWriter<'_>)) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write(&mut OptionsWriter::new(&mut bytes));
+        bytes
+    }
+
+    #[test]
+    fn its_options_are_its_segments_and_items_one_by_one() {
+        for text in [
+            "coap://h",
+            "coap://h/",
+            "coap://h//",
+            "coap://h/a",
+            "coap://h/a/",
+            "coap://h/a//b?c=d&&e",
+            "coap://h/a%2Fb/c?%26",
+            "coap://h/1/2/3/4/5/6/7/8",
+            "coap://h/1/2/3/4/5/6/7/8/9",
+            "coap://h/a/sixteen-and-more-bytes-in-one/b?",
+            "coap://H/./a/../b",
+        ] {
+            let resource = resource(text);
+            let path = written(|options| {
+                resource.path_segments().for_each(|value| options.push(OptionNumber::URI_PATH, &value));
+            });
+            let query = written(|options| {
+                resource.query_items().for_each(|value| options.push(OptionNumber::URI_QUERY, &value));
+            });
+            assert_eq!(written(|options| resource.write_path(options)), path, "{text}");
+            assert_eq!(written(|options| resource.write_query(options)), query, "{text}");
+            assert_eq!(path.is_empty(), ["coap://h", "coap://h/"].contains(&text), "{text}");
+            assert_eq!(query.is_empty(), !text.contains('?'), "{text}");
+        }
+    }
+
+    #[test]
+    fn its_text_is_there_where_it_is_in_normal_form() {
+        for (text, expected) in [
+            ("coap://h", Some("/")),
+            ("coap://h/", Some("/")),
+            ("coap://h/a/b?c", Some("/a/b")),
+            ("coap://H/a", Some("/a")),
+            ("coap://h/%61", None),
+            ("coap://h/a?%61", None),
+            ("coap://h/b/../a", None),
+        ] {
+            assert_eq!(resource(text).normal_path(), expected.map(str::as_bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn slashes_are_known_up_to_eight() {
+        let mut slashes = Slashes::default();
+        assert_eq!(slashes.known(), Some(&[][..]));
+        (1..=8).for_each(|place| slashes.note(10 * place));
+        assert_eq!(slashes.known(), Some(&[10, 20, 30, 40, 50, 60, 70, 80][..]));
+        slashes.note(90);
+        assert_eq!(slashes.known(), None);
+    }
+}
