@@ -20,7 +20,7 @@ impl Hash for AddressKey {
 
 /// The number of a client, which nobody can choose: keyed hashes of its address. The lower half is the same for all
 /// of one site, an IPv4 address or an IPv6 /64 of which one sender may use every port and every address. On this
-/// host each port is a site of its own: programs that share nothing else.
+/// host each port is a site of its own, programs that share nothing else, which the lowest bit says.
 #[inline]
 pub(crate) fn number_of(client: &SocketAddr, hasher: &RandomState) -> u64 {
     let ip = client.ip().to_canonical();
@@ -32,7 +32,8 @@ pub(crate) fn number_of(client: &SocketAddr, hasher: &RandomState) -> u64 {
     let site = hasher.hash_one((site, port));
     let rest = if rest == 0 { site } else { hasher.hash_one((site, rest)) };
     let endpoint = scattered((rest >> 32) as u32 ^ u32::from(client.port()));
-    u64::from(endpoint) << 32 | u64::from(site as u32)
+    let site = site as u32 & !1 | u32::from(port != 0);
+    u64::from(endpoint) << 32 | u64::from(site)
 }
 
 /// Another number for each number, so that ports of one address have different ones that do not follow each other.
@@ -46,35 +47,36 @@ const fn scattered(number: u32) -> u32 {
 pub(crate) struct Site(NonZeroU32);
 
 /// Who is counted where clients share places.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Holder(NonZeroU32);
 
 impl Site {
     /// By the number of a client.
     pub(crate) const fn of(client: u64) -> Self {
-        Self(at_least_one(client as u32))
+        Self(not_zero(client as u32))
     }
 
     pub(crate) const fn number(self) -> u32 {
         self.0.get()
+    }
+
+    /// Whether it is a single endpoint.
+    pub(crate) const fn is_of_one(self) -> bool {
+        self.0.get() & 1 == 1
     }
 }
 
 impl Holder {
     /// By the number of a client.
     pub(crate) const fn of(client: u64) -> Self {
-        Self(at_least_one((client >> 32) as u32))
-    }
-
-    pub(crate) const fn number(self) -> u32 {
-        self.0.get()
+        Self(not_zero((client >> 32) as u32))
     }
 }
 
-const fn at_least_one(number: u32) -> NonZeroU32 {
+const fn not_zero(number: u32) -> NonZeroU32 {
     match NonZeroU32::new(number) {
         Some(number) => number,
-        None => NonZeroU32::MIN,
+        None => NonZeroU32::MIN.saturating_add(1),
     }
 }
 
@@ -105,6 +107,11 @@ mod tests {
     fn on_this_host_each_port_is_a_site() {
         assert!(!are_of_one_site("127.0.0.1:1000", "127.0.0.1:1001"));
         assert!(!are_of_one_site("[::1]:1000", "[::1]:1001"));
+        for (client, is_a_site) in [("127.0.0.1:1000", true), ("[::1]:1000", true), ("10.0.0.1:1000", false)]
+        {
+            let number = number(client);
+            assert_eq!(Site::of(number).is_of_one(), is_a_site, "{client}");
+        }
     }
 
     #[test]

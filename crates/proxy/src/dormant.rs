@@ -22,7 +22,7 @@ use coapway_message::{Code, ExchangeId, Failure};
 use coapway_relay::{Answer, FetchId, Text, UpstreamId};
 use coapway_time::Instant;
 
-use crate::address::{Holder, Site};
+use crate::address::Site;
 use crate::alert::{Alert, Whose};
 use crate::answers::Outcome;
 use crate::cause::Cause;
@@ -39,7 +39,7 @@ impl Origin {
     }
 
     fn turn_at_rest(&self, rest: Rest, now: Instant) -> Turn {
-        if self.queue.first_of_each().any(|queued| self.silence.is_of_another(queued.order.site())) {
+        if self.silence.is_of_one().is_some_and(|site| self.queue.has_others_than(site)) {
             return Turn::Any;
         }
         if self.window.outstanding() > 0 {
@@ -166,14 +166,14 @@ impl Upstreams {
     ) -> Option<Duration> {
         let origin = self.origins.get_mut(self.origins.index(address, upstream)?)?;
         let rest = origin.silence.rest?;
-        if origin.silence.is_of_another(Site::of(client)) {
+        if origin.silence.is_of_one().is_some_and(|site| site != Site::of(client)) {
             return None;
         }
         let is_probe = origin.turn(now) == Turn::Any
             && origin.starved.is_none()
-            && !origin.silence.is_for_others(Holder::of(client), now);
+            && !origin.silence.is_for_others(client, now);
         if !is_probe {
-            origin.silence.spared(Holder::of(client));
+            origin.silence.spared(client);
         }
         // With a probe under way whose time is over, nobody can tell; it is asked again as often as we ask.
         let wait = if now < rest.next { rest.next.since(now) } else { rest.pause };

@@ -33,6 +33,7 @@ mod outcomes;
 mod patience;
 mod permits;
 mod pings;
+mod places;
 mod probing;
 mod queue;
 mod reconfigure;

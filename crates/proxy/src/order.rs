@@ -7,6 +7,7 @@ use coapway_relay::{Fetch, FetchId};
 use coapway_time::Instant;
 
 use crate::address::{Holder, Site};
+use crate::queue::Waiting;
 use crate::transfers::Transfer;
 
 /// A request that waits for its turn.
@@ -18,6 +19,14 @@ pub(crate) struct Queued {
     pub(crate) token: Option<Token>,
     pub(crate) content: OwnedContent,
     pub(crate) since: Instant,
+    /// Whether it begins a block-wise transfer, for which there may be no source port before another is over.
+    pub(crate) begins: bool,
+}
+
+impl Waiting for Queued {
+    fn is_patient(&self) -> bool {
+        self.begins
+    }
 }
 
 /// What is to be sent, beside token and content.

@@ -57,8 +57,6 @@ pub(crate) struct Origin {
     pub(crate) was_asked: bool,
     /// Whose request was the first for it.
     pub(crate) brought_by: Option<Site>,
-    /// Whether others asked for it, too.
-    pub(crate) is_shared: bool,
     /// When the first of all Message IDs is free again, where none was; until a timer says to try again.
     pub(crate) starved: Option<Instant>,
     /// When the queue is looked at again although nothing came.
@@ -97,7 +95,6 @@ impl Origin {
             idle_from: now + ORIGIN_LIFETIME,
             was_asked: false,
             brought_by: None,
-            is_shared: false,
             starved: None,
             retry_at: None,
             looked_through: Instant::ZERO,
@@ -151,6 +148,12 @@ impl Origin {
         self.is_over_cap &= self.round_trip.cap_is_exceeded();
         // There may be further ports.
         self.starved = None;
+    }
+
+    /// Whether its window is open, to some at least.
+    #[inline]
+    pub(crate) fn has_room(&mut self) -> bool {
+        self.window.is_open() || self.permits.places.have_room(self.window.size())
     }
 
     /// Whether something came from it as lately as round trips take, as far as these are known.

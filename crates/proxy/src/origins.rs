@@ -229,7 +229,7 @@ impl Origins {
         let can_be_spared = |index: &u32| {
             let origin = places.get(*index as usize).and_then(Option::as_ref);
             origin.is_some_and(|origin| {
-                !origin.is_shared
+                !origin.permits.is_shared
                     && !origin.permits.probing.was_heard()
                     && origin.is_idle()
                     && origin.transfers == 0
@@ -398,7 +398,7 @@ mod tests {
             match host % 4 {
                 0 => origin.exchanges = 1,
                 1 => origin.permits.probing.heard(),
-                2 => origin.is_shared = true,
+                2 => origin.permits.is_shared = true,
                 _ => origin.transfers = 1,
             }
         }

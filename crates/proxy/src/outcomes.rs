@@ -178,10 +178,10 @@ impl Upstreams {
             return;
         }
         let Some(holder) = outstanding.place.take() else { return };
-        let index = outstanding.origin;
+        let (index, site) = (outstanding.origin, outstanding.site);
         if let Some(origin) = self.origins.get_mut(index) {
             origin.window.end();
-            origin.permits.places.give(holder);
+            origin.permits.places.give(site, holder);
         }
         self.may_move.push(index);
     }
@@ -193,7 +193,7 @@ impl Upstreams {
         if let Some(origin) = self.origins.get_mut(outstanding.origin) {
             if let Some(holder) = outstanding.place {
                 origin.window.end();
-                origin.permits.places.give(holder);
+                origin.permits.places.give(outstanding.site, holder);
             }
             origin.exchanges -= 1;
             origin.idle_from = now + ORIGIN_LIFETIME;

@@ -5,59 +5,39 @@ use std::time::Duration;
 use ahash::RandomState;
 use coapway_time::Instant;
 
-use crate::address::Holder;
 use crate::order::Order;
 use crate::parameters::UpstreamParameters;
+use crate::places::{Places, UsedUp};
 use crate::probing::Probing;
 use crate::transfers::{IDLE, Ports, Taken, Transfers};
 
 /// Why a request has to wait although the window is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hindrance {
-    /// Its client holds all places but the last: that is for others.
-    Places,
+    /// The places left are for others.
+    Places(UsedUp),
     /// Not before this time.
     Until(Instant),
-}
-
-/// The places in a window that are taken, and by whom, as far as that matters.
-///
-/// State: how many, and the sum of the numbers of their clients. Those are keyed hashes: the sum
-///        is so many times the number of one client only if that one holds all of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Places {
-    taken: u32,
-    sum: u32,
-}
-
-impl Places {
-    /// A client takes one.
-    pub(crate) const fn take(&mut self, client: Holder) {
-        (self.taken, self.sum) = (self.taken + 1, self.sum.wrapping_add(client.number()));
-    }
-
-    /// It gives one back.
-    pub(crate) const fn give(&mut self, client: Holder) {
-        (self.taken, self.sum) = (self.taken.saturating_sub(1), self.sum.wrapping_sub(client.number()));
-    }
-
-    /// Whether this client holds so many at least, and others none.
-    const fn are_all_of(self, client: Holder, least: u32) -> bool {
-        self.taken >= least && self.sum == client.number().wrapping_mul(self.taken)
-    }
 }
 
 /// The rules of one origin that look at the request.
 #[derive(Debug)]
 pub(crate) struct Permits {
     pub(crate) places: Places,
+    /// Whether others asked than the site that was the first.
+    pub(crate) is_shared: bool,
     pub(crate) probing: Probing,
     pub(crate) transfers: Transfers,
 }
 
 impl Permits {
     pub(crate) fn new(hasher: RandomState) -> Self {
-        Self { places: Places::default(), probing: Probing::default(), transfers: Transfers::new(hasher) }
+        Self {
+            places: Places::new(hasher.clone()),
+            is_shared: false,
+            probing: Probing::default(),
+            transfers: Transfers::new(hasher),
+        }
     }
 
     /// What stands against a request now that the window is open; `window` is the number of its places,
@@ -71,10 +51,9 @@ impl Permits {
         has_room: bool,
         now: Instant,
     ) -> Option<Hindrance> {
-        let most = window.saturating_sub(1).max(1);
-        // Others then hold none: there is but one place left.
-        if self.places.are_all_of(order.holder(), most) {
-            return Some(Hindrance::Places);
+        let is_used_up = self.places.is_used_up((order.site(), order.holder()), window, self.is_shared);
+        if let Some(whose) = is_used_up {
+            return Some(Hindrance::Places(whose));
         }
         if !order.confirmable {
             let grace =
@@ -101,33 +80,6 @@ impl Permits {
         match self.transfers.ports(transfer, now) {
             Ports::Bound(port) => (Some(port), Taken::default()),
             Ports::Any | Ports::None(_) => (None, self.transfers.taken(transfer.resource)),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn it_is_known_whether_all_places_are_of_one_client() {
-        let hasher = RandomState::with_seeds(1, 2, 3, 4);
-        let clients: Vec<Holder> = (0..4).map(|number| Holder::of(hasher.hash_one(number))).collect();
-        let mut random = fastrand::Rng::with_seed(1);
-        let (mut places, mut held) = (Places::default(), Vec::new());
-        for _ in 0..10_000 {
-            if held.len() < 5 && random.bool() {
-                held.push(clients[random.usize(..4) / random.usize(1..4)]);
-                places.take(held[held.len() - 1]);
-            } else if !held.is_empty() {
-                places.give(held.swap_remove(random.usize(..held.len())));
-            }
-            for &client in &clients {
-                for least in 1..6 {
-                    let holds_all = held.len() >= least && held.iter().all(|&other| other == client);
-                    assert_eq!(places.are_all_of(client, least as u32), holds_all, "{held:?}");
-                }
-            }
         }
     }
 }

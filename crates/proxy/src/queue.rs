@@ -1,33 +1,69 @@
-//! Requests that wait for their turn towards one origin, served round robin over clients.
+//! Requests that wait for their turn towards one origin: sites take turns, and within a site its clients.
 
-use std::collections::VecDeque;
+mod lanes;
+
+use std::collections::BTreeMap;
 
 use ahash::RandomState;
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
 
+use self::lanes::{Lanes, end_of, start_of};
 use crate::address::Site;
 
 /// A queue that is full looks at this many lanes for one to make room.
 const LOOKED_AT: usize = 32;
 /// The last eighth is for those who have less than an eighth of all.
 const SHARE: usize = 8;
+/// For one that may leave, no more are looked at of one site than this before the next one's turn, unless all are.
+const OF_ONE_SITE: usize = 8;
 
-/// A bounded queue with one lane per client, by the numbers of clients.
-#[derive(Debug)]
-pub(crate) struct FairQueue<T> {
-    lanes: HashMap<u64, VecDeque<T>, RandomState>,
-    /// Clients with a lane that is not empty, the next one first.
-    turns: VecDeque<u64>,
-    /// How much each site has in it.
-    sites: HashMap<Site, usize, RandomState>,
-    waiting: usize,
+/// Something that waits.
+pub(crate) trait Waiting {
+    /// Whether it may have to wait for others to end, for which no turn helps.
+    fn is_patient(&self) -> bool;
 }
 
-impl<T> FairQueue<T> {
+/// Whether something may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    Leaves,
+    Stays,
+    /// And so does everything of its site.
+    SiteStays,
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found<T> {
+    /// This leaves, of this client.
+    One(u64, T),
+    /// None that was looked at, and not all were.
+    NotYet,
+    /// None.
+    None,
+}
+
+/// A bounded queue with one lane for each client, by the numbers of clients.
+#[derive(Debug)]
+pub(crate) struct FairQueue<T> {
+    sites: HashMap<Site, Lanes<T>, RandomState>,
+    /// Sites of which something waits, the next one first; under numbers that only say the order.
+    turns: BTreeMap<i64, Site>,
+    /// Where the lane of a client is in those of its site.
+    clients: HashMap<u64, i64, RandomState>,
+    waiting: usize,
+    patient: usize,
+}
+
+impl<T: Waiting> FairQueue<T> {
     pub(crate) fn new(hasher: RandomState) -> Self {
-        let sites = HashMap::with_hasher(hasher.clone());
-        Self { lanes: HashMap::with_hasher(hasher), turns: VecDeque::new(), sites, waiting: 0 }
+        Self {
+            sites: HashMap::with_hasher(hasher.clone()),
+            turns: BTreeMap::new(),
+            clients: HashMap::with_hasher(hasher),
+            waiting: 0,
+            patient: 0,
+        }
     }
 
     pub(crate) const fn len(&self) -> usize {
@@ -38,212 +74,189 @@ impl<T> FairQueue<T> {
         self.waiting == 0
     }
 
-    /// How many leave before the next item of a client, as long as clients take turns.
+    /// How many leave before the next item of a client, as long as sites and their clients take turns.
     pub(crate) fn before(&self, client: u64) -> usize {
-        let own = self.lanes.get(&client).map_or(0, VecDeque::len);
-        self.waiting.min((own + 1) * self.turns.len())
+        let rounds = self.sites.get(&Site::of(client)).map_or(1, |lanes| {
+            let own = self.clients.get(&client).map_or(0, |turn| lanes.len_of(*turn));
+            (own + 1) * lanes.count().max(1)
+        });
+        self.waiting.min(rounds.saturating_mul(self.turns.len()))
     }
 
-    pub(crate) fn push(&mut self, client: u64, item: T) {
-        let lane = self.lanes.entry(client).or_default();
-        if lane.is_empty() {
-            self.turns.push_back(client);
-        }
-        lane.push_back(item);
-        self.came(client);
+    /// Whether something waits that is not of this site.
+    pub(crate) fn has_others_than(&self, site: Site) -> bool {
+        self.turns.values().take(2).any(|other| *other != site)
     }
 
     /// Whether the site of a client has to leave what is left to others: the last eighth of `most` is for those who
     /// have less than an eighth.
     pub(crate) fn is_used_up(&self, client: u64, most: usize) -> bool {
-        let share = (most / SHARE).max(1);
-        let is_scarce = self.waiting >= most || share > 1 && self.waiting >= most - share;
-        is_scarce && self.sites.get(&Site::of(client)).is_some_and(|held| *held >= share)
+        is_used_up(self.waiting, self.sites.get(&Site::of(client)).map_or(0, Lanes::waiting), most)
     }
 
-    fn came(&mut self, client: u64) {
+    /// The same of so many that are patient; and there is no more than these.
+    pub(crate) fn patience_is_used_up(&self, client: u64, most: usize) -> bool {
+        let own = || self.sites.get(&Site::of(client)).map_or(0, Lanes::patient);
+        self.patient >= most || is_used_up(self.patient, own(), most)
+    }
+
+    pub(crate) fn push(&mut self, client: u64, item: T) {
+        self.came(&item);
+        let site = Site::of(client);
+        let turns = &mut self.turns;
+        let lanes = self.sites.entry(site).or_insert_with(|| {
+            let turn = end_of(turns);
+            turns.insert(turn, site);
+            Lanes::new(turn)
+        });
+        match self.clients.get(&client) {
+            Some(turn) => lanes.push(*turn, item),
+            None => drop(self.clients.insert(client, lanes.add(client, item))),
+        }
+    }
+
+    fn came(&mut self, item: &T) {
         self.waiting += 1;
-        *self.sites.entry(Site::of(client)).or_default() += 1;
+        self.patient += usize::from(item.is_patient());
     }
 
-    fn went(&mut self, client: u64) {
+    fn went(&mut self, item: &T) {
         self.waiting -= 1;
-        if let Entry::Occupied(mut held) = self.sites.entry(Site::of(client)) {
-            *held.get_mut() -= 1;
-            if *held.get() == 0 {
-                held.remove();
-            }
+        self.patient -= usize::from(item.is_patient());
+    }
+
+    /// Takes the next item whose turn it is and that may leave; others keep their places.
+    pub(crate) fn pop(&mut self, mut may_leave: impl FnMut(&T) -> bool) -> Option<(u64, T)> {
+        match self.pop_among(usize::MAX, |item| if may_leave(item) { Look::Leaves } else { Look::Stays }) {
+            Found::One(client, item) => Some((client, item)),
+            Found::NotYet | Found::None => None,
         }
     }
 
-    /// Takes the next item whose turn it is and that `may_leave`; others keep their places.
-    pub(crate) fn pop(&mut self, may_leave: impl FnMut(&T) -> bool) -> Option<(u64, T)> {
-        self.pop_among(usize::MAX, may_leave)
+    /// The same among the first of so many clients. When none of theirs may leave, the next ones have their turn.
+    pub(crate) fn pop_among(&mut self, most: usize, mut look: impl FnMut(&T) -> Look) -> Found<T> {
+        let of_site = if most == usize::MAX { most } else { OF_ONE_SITE };
+        let (mut looked, mut sites, mut from, mut were_all) = (0, 0, i64::MIN, true);
+        while let Some((&turn, &site)) = self.turns.range(from..).next() {
+            if looked >= most {
+                were_all = false;
+                break;
+            }
+            from = turn + 1;
+            let Some(lanes) = self.sites.get_mut(&site) else { continue };
+            let (found, passed, is_rest) = lanes.find(of_site.min(most - looked), &mut look);
+            if let Some(lane) = found {
+                return self.take(site, lane).map_or(Found::None, |(client, item)| Found::One(client, item));
+            }
+            (looked, sites) = (looked + passed, sites + 1);
+            if is_rest {
+                were_all = false;
+                let moved = lanes.rotate(passed);
+                self.clients.extend(moved);
+            }
+        }
+        if were_all {
+            return Found::None;
+        }
+        for _ in 0..sites {
+            let Some((_, site)) = self.turns.pop_first() else { break };
+            self.put_last(site);
+        }
+        Found::NotYet
     }
 
-    /// The same among so many clients. When none of their items may leave, the next ones have their turn.
-    pub(crate) fn pop_among(
-        &mut self,
-        most: usize,
-        mut may_leave: impl FnMut(&T) -> bool,
-    ) -> Option<(u64, T)> {
-        for passed in 0..self.turns.len().min(most) {
-            let client = *self.turns.get(passed)?;
-            let lane = self.lanes.get_mut(&client)?;
-            if !may_leave(lane.front()?) {
-                continue;
-            }
-            let item = lane.pop_front()?;
-            self.turns.remove(passed);
-            if lane.is_empty() {
-                self.lanes.remove(&client);
-            } else {
-                self.turns.push_back(client);
-            }
-            self.went(client);
-            return Some((client, item));
+    /// The last turn is this site's, which has none.
+    fn put_last(&mut self, site: Site) {
+        if let Some(lanes) = self.sites.get_mut(&site) {
+            lanes.turn = end_of(&self.turns);
+            self.turns.insert(lanes.turn, site);
         }
-        if most < self.turns.len() {
-            self.turns.rotate_left(most);
+    }
+
+    /// Takes out the first item of a lane: its client had its turn, and so had the site.
+    fn take(&mut self, site: Site, lane: i64) -> Option<(u64, T)> {
+        let lanes = self.sites.get_mut(&site)?;
+        let turn = lanes.turn;
+        let (client, item, next) = lanes.take(lane)?;
+        match next {
+            Some(next) => drop(self.clients.insert(client, next)),
+            None => drop(self.clients.remove(&client)),
         }
-        None
+        self.turns.remove(&turn);
+        if lanes.count() == 0 {
+            self.sites.remove(&site);
+        } else {
+            self.put_last(site);
+        }
+        self.went(&item);
+        Some((client, item))
     }
 
     /// The first item of each client.
     pub(crate) fn first_of_each(&self) -> impl Iterator<Item = &T> {
-        self.turns.iter().filter_map(|client| self.lanes.get(client)?.front())
+        self.turns.values().filter_map(|site| self.sites.get(site)).flat_map(Lanes::firsts)
     }
 
     /// Puts an item back to where [`FairQueue::pop`] took it from.
     pub(crate) fn put_back(&mut self, client: u64, item: T) {
-        let lane = self.lanes.entry(client).or_default();
-        if !lane.is_empty() {
-            self.turns.retain(|other| *other != client);
-        }
-        self.turns.push_front(client);
-        lane.push_front(item);
-        self.came(client);
+        self.came(&item);
+        let site = Site::of(client);
+        let turn = start_of(&self.turns);
+        let lanes = self.sites.entry(site).or_insert_with(|| Lanes::new(turn));
+        self.turns.remove(&lanes.turn);
+        lanes.turn = turn;
+        self.turns.insert(turn, site);
+        let lane = self.clients.get(&client).copied();
+        self.clients.insert(client, lanes.put_back(lane, client, item));
     }
 
-    /// Takes out the newest item of the client that has most among some, when that are at least two
-    /// more than `client` has: a full queue makes room for those who use little of it.
+    /// Takes out the newest item of the client that has most among some of the site that has most among some, when
+    /// that are at least two more than `client` has, or its site: a full queue makes room for those who use little
+    /// of it.
     pub(crate) fn shed_for(&mut self, client: u64) -> Option<T> {
-        let own = self.lanes.get(&client).map_or(0, VecDeque::len);
+        let own_site = Site::of(client);
+        let of = |site: &Site| self.sites.get(site).map_or(0, Lanes::waiting);
         // Those at the end had their turn last and still have more, or have just begun.
-        let some = self.turns.iter().rev().take(LOOKED_AT);
-        let longest = *some.max_by_key(|other| self.lanes.get(*other).map_or(0, VecDeque::len))?;
-        let lane = self.lanes.get_mut(&longest).filter(|lane| lane.len() >= own + 2)?;
-        let item = lane.pop_back();
-        self.went(longest);
-        item
+        let some = self.turns.values().rev().take(LOOKED_AT);
+        let largest = *some.max_by_key(|site| of(site))?;
+        let has_more = of(&largest) >= of(&own_site) + 2;
+        let site = if has_more { largest } else { own_site };
+        let own = self.clients.get(&client).copied();
+        let lanes = self.sites.get_mut(&site)?;
+        let own = own.filter(|_| site == own_site).map_or(0, |turn| lanes.len_of(turn));
+        let least = if site == own_site { own + 2 } else { 1 };
+        let lane = lanes.longest(LOOKED_AT).filter(|lane| lanes.len_of(*lane) >= least)?;
+        self.take_out(site, lane, usize::MAX)
     }
 
     /// Takes out the first item of a client that `matches`.
     pub(crate) fn remove(&mut self, client: u64, matches: impl Fn(&T) -> bool) -> Option<T> {
-        let lane = self.lanes.get_mut(&client)?;
-        let place = lane.iter().position(matches)?;
-        let item = lane.remove(place)?;
-        if lane.is_empty() {
-            self.lanes.remove(&client);
-            self.turns.retain(|other| *other != client);
+        let (site, lane) = (Site::of(client), *self.clients.get(&client)?);
+        let place = self.sites.get(&site)?.position(lane, matches)?;
+        self.take_out(site, lane, place)
+    }
+
+    /// Takes an item out of a lane, the last one where there are fewer. No turn is over by that.
+    fn take_out(&mut self, site: Site, lane: i64, place: usize) -> Option<T> {
+        let lanes = self.sites.get_mut(&site)?;
+        let (client, item, is_empty) = lanes.take_out(lane, place)?;
+        if is_empty {
+            self.clients.remove(&client);
         }
-        self.went(client);
+        if lanes.count() == 0 {
+            self.turns.remove(&lanes.turn);
+            self.sites.remove(&site);
+        }
+        self.went(&item);
         Some(item)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn clients_take_turns() {
-        let mut queue = FairQueue::new(RandomState::with_seeds(1, 2, 3, 4));
-        for item in 0..3 {
-            queue.push(1, item);
-        }
-        queue.push(2, 10);
-        queue.push(3, 20);
-        assert_eq!(queue.len(), 5);
-        let order: Vec<_> = std::iter::from_fn(|| queue.pop(|_| true)).map(|(_, item)| item).collect();
-        assert_eq!(order, [0, 10, 20, 1, 2]);
-        assert!(queue.is_empty() && queue.lanes.is_empty());
-    }
-
-    #[test]
-    fn what_is_taken_out_leaves_no_lane_behind() {
-        let mut queue = FairQueue::new(RandomState::with_seeds(1, 2, 3, 4));
-        queue.push(1, 1);
-        queue.push(2, 2);
-        assert_eq!(queue.remove(1, |item| *item == 1), Some(1));
-        assert_eq!(queue.remove(1, |item| *item == 1), None);
-        assert_eq!(queue.pop(|_| true), Some((2, 2)));
-        assert_eq!(queue.pop(|_| true), None);
-    }
-
-    #[test]
-    fn what_may_not_leave_is_passed_by_and_keeps_its_turn() {
-        let mut queue = FairQueue::new(RandomState::with_seeds(1, 2, 3, 4));
-        for (client, item) in [(1, 1), (1, 2), (2, 10), (3, 20)] {
-            queue.push(client, item);
-        }
-        assert_eq!(queue.pop(|item| *item >= 10), Some((2, 10)));
-        assert_eq!(queue.pop(|item| *item == 2), None, "it is behind another of its client");
-        assert_eq!(queue.pop(|_| true), Some((1, 1)));
-        queue.put_back(1, 1);
-        assert_eq!(queue.pop(|_| true), Some((1, 1)));
-        assert_eq!(queue.pop(|_| true), Some((3, 20)));
-        assert_eq!(queue.pop(|_| true), Some((1, 2)));
-        assert!(queue.is_empty() && queue.turns.is_empty());
-    }
-
-    #[test]
-    fn the_last_eighth_is_for_sites_that_have_little() {
-        let client = |endpoint: u64, site: u64| endpoint << 32 | site;
-        let mut queue = FairQueue::new(RandomState::with_seeds(1, 2, 3, 4));
-        for endpoint in 0..56 {
-            assert!(!queue.is_used_up(client(endpoint, 1), 64), "{endpoint}");
-            queue.push(client(endpoint, 1), endpoint);
-        }
-        assert!(queue.is_used_up(client(99, 1), 64) && !queue.is_used_up(client(99, 2), 64));
-        queue.push(client(99, 2), 99);
-        queue.remove(client(0, 1), |_| true);
-        queue.pop(|_| true);
-        assert!(!queue.is_used_up(client(99, 1), 64), "there is room again");
-        while queue.pop(|_| true).is_some() {}
-        assert!(queue.sites.is_empty() && queue.is_empty());
-        // In a small one nothing is kept free.
-        queue.push(client(1, 1), 1);
-        assert!(!queue.is_used_up(client(2, 1), 2));
-        queue.push(client(2, 1), 2);
-        assert!(queue.is_used_up(client(3, 1), 2) && !queue.is_used_up(client(3, 2), 2));
-    }
-
-    #[test]
-    fn many_that_may_not_leave_do_not_hide_one_that_may() {
-        let mut queue = FairQueue::new(RandomState::with_seeds(1, 2, 3, 4));
-        (0..10).for_each(|client| queue.push(client, client));
-        let mut looked = 0;
-        let mut pop = |queue: &mut FairQueue<u64>| {
-            queue.pop_among(4, |item| {
-                looked += 1;
-                *item == 9
-            })
-        };
-        assert_eq!([pop(&mut queue), pop(&mut queue), pop(&mut queue)], [None, None, Some((9, 9))]);
-        assert_eq!(looked, 10);
-        let order: Vec<_> = std::iter::from_fn(|| queue.pop(|_| true)).map(|(_, item)| item).collect();
-        assert_eq!(order, [8, 0, 1, 2, 3, 4, 5, 6, 7], "in turn");
-    }
-
-    #[test]
-    fn who_uses_most_of_a_full_queue_gives_way() {
-        let mut queue = FairQueue::new(RandomState::with_seeds(1, 2, 3, 4));
-        for (client, item) in [(1, 1), (1, 2), (1, 3), (2, 10)] {
-            queue.push(client, item);
-        }
-        assert_eq!(queue.shed_for(3), Some(3), "the newest of the busiest");
-        assert_eq!(queue.shed_for(2), None, "one more is no reason");
-        assert_eq!((queue.len(), queue.shed_for(1)), (3, None));
-    }
+const fn is_used_up(held: usize, own: usize, most: usize) -> bool {
+    let share = if most < SHARE { 1 } else { most / SHARE };
+    let is_scarce = held >= most || share > 1 && held >= most - share;
+    is_scarce && own >= share
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,8 @@ use crate::order::{Order, Queued};
 use crate::origin::ORIGIN_LIFETIME;
 use crate::parameters::TokenPolicy;
 use crate::permits::Hindrance;
+use crate::places::UsedUp;
+use crate::queue::{Found, Look};
 use crate::schedule::schedule;
 use crate::silence::Turn;
 use crate::transfers::MOST_OF_ALL;
@@ -23,6 +25,8 @@ const MESSAGE_ID_PAUSE: Duration = Duration::from_millis(100);
 const LOOKED_AT: usize = 64;
 /// … but as a whole when that was not done for so long.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
+/// One in so many that wait for an origin may begin a block-wise transfer: no turn helps where there is no port.
+const BEGINNINGS: usize = 2;
 
 /// What came of trying to send.
 #[derive(Clone, Copy, Debug)]
@@ -54,14 +58,14 @@ impl Upstreams {
         let index = self.origins.find_or_add(address, upstream, Some(order.site()), parameters, now)?;
         let most = parameters.queue;
         let Some(origin) = self.origins.get_mut(index) else { return Err(Failure::Overloaded) };
-        origin.is_shared |= origin.brought_by != Some(order.site());
+        origin.permits.is_shared |= origin.brought_by != Some(order.site());
         let window = origin.window.size();
         let is_first = origin.queue.is_empty();
         let rounds = if is_first { 0 } else { origin.queue.len() as u32 / window };
         let answered_after = origin.responses.fastest().map(|fastest| fastest * (rounds + 1));
         let started = |standing| Ok(Started { origin: OriginId(index), standing, answered_after });
         let mut has_its_turn = false;
-        if origin.window.outstanding() < window && origin.starved.is_none() {
+        if origin.has_room() && origin.starved.is_none() {
             let last = origin.round_trip.last();
             let has_room = self.transfers < MOST_OF_ALL;
             match origin.permits.hindrance(order, parameters, window, last, has_room, now) {
@@ -73,11 +77,15 @@ impl Upstreams {
                 // Those before it wait for what does not concern it, or for the pump.
                 None => has_its_turn = true,
                 Some(Hindrance::Until(until)) => self.retry_at(index, until),
-                Some(Hindrance::Places) => {}
+                Some(Hindrance::Places(_)) => {}
             }
         }
         let Some(origin) = self.origins.get_mut(index) else { return Err(Failure::Overloaded) };
         if origin.starved.is_some_and(|free| free >= order.deadline) {
+            return Err(Failure::Overloaded);
+        }
+        let begins = order.transfer.is_some_and(|transfer| !origin.permits.transfers.is_known(&transfer));
+        if begins && origin.queue.patience_is_used_up(order.client, (most / BEGINNINGS).max(1)) {
             return Err(Failure::Overloaded);
         }
         if origin.queue.len() < most && origin.queue.is_used_up(order.client, most) {
@@ -95,7 +103,7 @@ impl Upstreams {
             return Err(Failure::Overloaded);
         }
         let (order, token, content) = (*order, token.cloned(), (*content).into());
-        origin.queue.push(order.client, Queued { fetch, order, token, content, since: now });
+        origin.queue.push(order.client, Queued { fetch, order, token, content, since: now, begins });
         if has_its_turn {
             self.pump(index, now);
         }
@@ -137,7 +145,7 @@ impl Upstreams {
     pub(crate) fn pump(&mut self, index: u32, now: Instant) {
         loop {
             let Some(origin) = self.origins.get_mut(index) else { return };
-            if origin.queue.is_empty() || !origin.window.is_open() || origin.starved.is_some() {
+            if origin.queue.is_empty() || !origin.has_room() || origin.starved.is_some() {
                 return;
             }
             let probe = match origin.turn(now) {
@@ -152,33 +160,37 @@ impl Upstreams {
             let mut until: Option<Instant> = None;
             let whole_at = origin.looked_through + LOOK_PAUSE;
             let is_whole = probe.is_some() || now >= whole_at;
-            let (mut looked, most) = (0, if is_whole { usize::MAX } else { LOOKED_AT });
-            let permits = &mut origin.permits;
+            let most = if is_whole { usize::MAX } else { LOOKED_AT };
+            let (mut looked, permits) = (0, &mut origin.permits);
             let next = origin.queue.pop_among(most, |queued| {
                 looked += 1;
                 if probe.is_some_and(|probe| probe != queued.fetch) {
-                    return false;
+                    return Look::Stays;
                 }
                 match permits.hindrance(&queued.order, parameters, window, last, has_room, now) {
-                    None => true,
-                    Some(Hindrance::Places) => false,
+                    None => Look::Leaves,
+                    Some(Hindrance::Places(UsedUp::Client)) => Look::Stays,
+                    Some(Hindrance::Places(UsedUp::Site)) => Look::SiteStays,
                     Some(Hindrance::Until(at)) => {
                         until = Some(until.map_or(at, |earlier| earlier.min(at)));
-                        false
+                        Look::Stays
                     }
                 }
             });
             if looked > LOOKED_AT {
                 origin.looked_through = now;
             }
-            let Some((client, queued)) = next else {
-                if looked == most {
-                    until = Some(until.map_or(whole_at, |until| until.min(whole_at)));
+            let (client, queued) = match next {
+                Found::One(client, queued) => (client, queued),
+                Found::NotYet => {
+                    return self.retry_at(index, until.map_or(whole_at, |until| until.min(whole_at)));
                 }
-                if let Some(until) = until {
-                    self.retry_at(index, until);
+                Found::None => {
+                    if let Some(until) = until {
+                        self.retry_at(index, until);
+                    }
+                    return;
                 }
-                return;
             };
             let waited = now.since(queued.since);
             let Queued { fetch, ref order, ref token, ref content, .. } = queued;
@@ -242,9 +254,9 @@ impl Upstreams {
         else {
             return self.starve(index, now);
         };
-        origin.silence.sent(order.holder(), now);
+        origin.silence.sent(order.client, now);
         origin.window.start();
-        origin.permits.places.take(order.holder());
+        origin.permits.places.take(order.site(), order.holder());
         origin.exchanges += 1;
         origin.was_asked = true;
         origin.idle_from = now + ORIGIN_LIFETIME;

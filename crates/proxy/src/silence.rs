@@ -6,7 +6,7 @@ use std::time::Duration;
 use coapway_relay::{FetchId, UpstreamId};
 use coapway_time::Instant;
 
-use crate::address::{Holder, Site};
+use crate::address::Site;
 
 /// So many exchanges have to fail.
 const FAILURES: u32 = 2;
@@ -65,16 +65,17 @@ pub(crate) struct Rest {
     pub(crate) next: Instant,
     /// From the next to the one after it.
     pub(crate) pause: Duration,
-    /// Whose request was the last.
-    last: Option<Holder>,
-    /// Whether others were told to stay away since.
+    /// The number of the client whose request was the last.
+    last: Option<u64>,
+    /// Whether other clients were told to stay away since, and whether other sites were.
     others: bool,
+    other_sites: bool,
 }
 
 impl Rest {
     pub(crate) fn begin(timeout: Duration, now: Instant) -> Self {
         let pause = (timeout + MARGIN).min(LONGEST_PAUSE);
-        Self { next: now, pause, last: None, others: false }.further(now)
+        Self { next: now, pause, last: None, others: false, other_sites: false }.further(now)
     }
 
     fn further(self, now: Instant) -> Self {
@@ -113,31 +114,35 @@ impl Silence {
         self.of_several
     }
 
-    /// Whether others than this client may ask as ever, since only its requests have failed.
-    pub(crate) fn is_of_another(&self, client: Site) -> bool {
-        !self.of_several && self.first != Some(client)
+    /// Whose requests alone have failed, as far as is known: others may ask as ever.
+    pub(crate) fn is_of_one(&self) -> Option<Site> {
+        self.first.filter(|_| !self.of_several)
     }
 
     /// A request of this client leaves.
     #[inline]
-    pub(crate) fn sent(&mut self, client: Holder, now: Instant) {
+    pub(crate) fn sent(&mut self, client: u64, now: Instant) {
         if let Some(rest) = &mut self.rest {
-            *rest = Rest { last: Some(client), others: false, ..rest.further(now) };
+            *rest = Rest { last: Some(client), others: false, other_sites: false, ..rest.further(now) };
         }
     }
 
-    /// Whether the next probe is for others: this client's was the last, and others have asked in vain since,
-    /// who may ask for something else. They have one pause to come back.
-    pub(crate) fn is_for_others(&self, client: Holder, now: Instant) -> bool {
-        let for_others =
-            |rest: Rest| rest.last == Some(client) && rest.others && now < rest.next + rest.pause;
-        self.rest.is_some_and(for_others)
+    /// Whether the next probe is for others: this client's was the last, or its site's, and other ones have asked in
+    /// vain since, who may ask for something else. They have one pause to come back.
+    pub(crate) fn is_for_others(&self, client: u64, now: Instant) -> bool {
+        let (Some(rest), Some(last)) = (self.rest, self.rest.and_then(|rest| rest.last)) else {
+            return false;
+        };
+        let is_same_site = Site::of(last) == Site::of(client);
+        let is_awaited = last == client && rest.others || is_same_site && rest.other_sites;
+        is_awaited && now < rest.next + rest.pause
     }
 
     /// This client was told to stay away.
-    pub(crate) fn spared(&mut self, client: Holder) {
+    pub(crate) fn spared(&mut self, client: u64) {
         if let Some(rest) = &mut self.rest {
             rest.others |= rest.last != Some(client);
+            rest.other_sites |= rest.last.map(Site::of) != Some(Site::of(client));
         }
     }
 
@@ -191,8 +196,31 @@ mod tests {
             let next = silence.rest.expect("down").next;
             pauses.push(next.since(now).as_secs());
             now = next;
-            silence.sent(Holder::of(1), now);
+            silence.sent(1, now);
         }
         assert_eq!(pauses, [3, 6, 12, 24, 48, 60, 60]);
+    }
+
+    #[test]
+    fn the_next_probe_is_for_who_asked_in_vain_a_neighbour_or_another_site() {
+        let client = |endpoint: u64, site: u64| endpoint << 32 | site << 1;
+        let (one, neighbour, other) = (client(1, 1), client(2, 1), client(3, 2));
+        let rest = Some(Rest::begin(Duration::from_secs(2), at(0)));
+        let mut silence = Silence { rest, of_several: true, ..Silence::default() };
+        silence.sent(one, at(3));
+        assert!(!silence.is_for_others(one, at(9)), "nobody else asked");
+        silence.spared(neighbour);
+        let are_kept_away =
+            |silence: &Silence, now| [one, neighbour, other].map(|client| silence.is_for_others(client, now));
+        assert_eq!(are_kept_away(&silence, at(9)), [true, false, false]);
+        silence.spared(other);
+        assert_eq!(
+            are_kept_away(&silence, at(9)),
+            [true, true, false],
+            "a site cannot do it by ports in turn"
+        );
+        assert_eq!(are_kept_away(&silence, at(60)), [false; 3], "who does not come back has lost it");
+        silence.sent(other, at(60));
+        assert_eq!(are_kept_away(&silence, at(61)), [false; 3]);
     }
 }

@@ -129,6 +129,11 @@ impl Transfers {
         }
     }
 
+    /// Whether a transfer is under way.
+    pub(crate) fn is_known(&self, transfer: &Transfer) -> bool {
+        self.leases.contains_key(transfer)
+    }
+
     /// The ports that transfers of this resource leave from.
     pub(crate) fn taken(&self, resource: NonZeroU64) -> Taken {
         self.taken.get(&resource).copied().unwrap_or_default()

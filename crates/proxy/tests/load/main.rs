@@ -5,6 +5,7 @@ mod estimates;
 mod hostile;
 mod identities;
 mod pauses;
+mod places;
 mod plateau;
 mod rates;
 mod uploads;
