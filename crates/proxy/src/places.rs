@@ -4,7 +4,6 @@ use std::hash::Hash;
 
 use ahash::RandomState;
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
 
 use crate::address::{Holder, Site};
 
@@ -20,6 +19,9 @@ const fn share(most: u32) -> u32 {
     let eighth = most / 8;
     if eighth == 0 { 1 } else { eighth }
 }
+
+/// So many of those that hold none any more are remembered, and twice as many as places are taken.
+const FEW: usize = 32;
 
 /// The places in a window that are taken, and by whom.
 ///
@@ -48,9 +50,9 @@ impl Places {
     #[inline]
     pub(crate) fn take(&mut self, site: Site, client: Holder) {
         self.taken += 1;
-        self.sites.take(site);
+        self.sites.take(site, self.taken);
         if !site.is_of_one() {
-            self.clients.take(client);
+            self.clients.take(client, self.taken);
         }
     }
 
@@ -58,9 +60,9 @@ impl Places {
     #[inline]
     pub(crate) fn give(&mut self, site: Site, client: Holder) {
         self.taken = self.taken.saturating_sub(1);
-        self.sites.give(site);
+        self.sites.give(&site);
         if !site.is_of_one() {
-            self.clients.give(client);
+            self.clients.give(&client);
         }
     }
 
@@ -77,15 +79,17 @@ impl Places {
         let share = share(window);
         let of_others = |most: u32| self.taken.saturating_sub(most);
         self.is_overfull
-            && (is_shared && self.sites.of(site) < share && of_others(self.sites.most()) < share
+            && (is_shared && self.sites.of(&site) < share && of_others(self.sites.most()) < share
                 || !site.is_of_one()
-                    && self.clients.of(client) < share
+                    && self.clients.of(&client) < share
                     && of_others(self.clients.most()) < if is_shared { 2 * share } else { share })
     }
 
     /// Whether as many are held by the same ones.
     pub(crate) fn are_the_same(&self, other: &Self) -> bool {
-        self.taken == other.taken && self.sites == other.sites && self.clients == other.clients
+        self.taken == other.taken
+            && self.sites.is_the_same(&other.sites)
+            && self.clients.is_the_same(&other.clients)
     }
 
     /// Whose share of a window is used up: that of the site, or of the client within its site. `is_shared`
@@ -104,14 +108,14 @@ impl Places {
         if self.taken >= window {
             return (!self.is_open_to((site, client), window, is_shared)).then_some(UsedUp::Client);
         }
-        let of_site = self.sites.of(site);
+        let of_site = self.sites.of(&site);
         let most_of_site = if is_shared { window - share } else { window };
         if self.taken >= most_of_site && of_site >= share {
             return Some(UsedUp::Site);
         }
         let (of_client, may_have_neighbours) = match site.is_of_one() {
             true => (of_site, !is_shared),
-            false => (self.clients.of(client), true),
+            false => (self.clients.of(&client), true),
         };
         let most_of_client = most_of_site.saturating_sub(share).max(1);
         let is_used_up = of_site >= most_of_client && of_client >= share;
@@ -119,30 +123,47 @@ impl Places {
     }
 }
 
-/// How many each of some holds.
-#[derive(Debug, PartialEq)]
-struct Held<K: Eq + Hash>(HashMap<K, u32, RandomState>);
+/// How many each of some holds. Those that hold none any more are forgotten later, all at once.
+#[derive(Debug)]
+struct Held<K>(HashMap<K, u32, RandomState>);
 
 impl<K: Eq + Hash> Held<K> {
-    fn take(&mut self, who: K) {
-        *self.0.entry(who).or_default() += 1;
-    }
-
-    fn give(&mut self, who: K) {
-        if let Entry::Occupied(mut held) = self.0.entry(who) {
-            *held.get_mut() -= 1;
-            if *held.get() == 0 {
-                held.remove();
-            }
+    /// `all` says how many are held by all.
+    #[inline]
+    fn take(&mut self, who: K, all: u32) {
+        if let Some(held) = self.0.get_mut(&who) {
+            *held += 1;
+        } else {
+            self.begin(who, all);
         }
     }
 
-    fn of(&self, who: K) -> u32 {
-        self.0.get(&who).copied().unwrap_or(0)
+    #[cold]
+    fn begin(&mut self, who: K, all: u32) {
+        if self.0.len() >= 2 * all as usize + FEW {
+            self.0.retain(|_, held| *held > 0);
+        }
+        self.0.insert(who, 1);
+    }
+
+    #[inline]
+    fn give(&mut self, who: &K) {
+        if let Some(held) = self.0.get_mut(who) {
+            *held = held.saturating_sub(1);
+        }
+    }
+
+    fn of(&self, who: &K) -> u32 {
+        self.0.get(who).copied().unwrap_or(0)
     }
 
     fn most(&self) -> u32 {
         self.0.values().max().copied().unwrap_or(0)
+    }
+
+    fn is_the_same(&self, other: &Self) -> bool {
+        let holders = |held: &Self| held.0.values().filter(|held| **held > 0).count();
+        holders(self) == holders(other) && self.0.iter().all(|(who, held)| other.of(who) == *held)
     }
 }
 
@@ -263,7 +284,7 @@ mod tests {
         let (mut places, mut held) = (places(), Vec::new());
         for _ in 0..10_000 {
             if held.len() < 50 && random.bool() {
-                let (site, holder) = client(random.u64(1..5), random.u64(1..5));
+                let (site, holder) = client(random.u64(1..5), random.u64(1..5000));
                 held.push((site, holder));
                 places.take(site, holder);
             } else if !held.is_empty() {
@@ -272,6 +293,8 @@ mod tests {
             }
             assert_eq!(places.taken as usize, held.len());
         }
+        let remembered = places.sites.0.len().max(places.clients.0.len());
+        assert!(remembered <= 2 * 50 + FEW + 1, "{remembered}");
         held.drain(..).for_each(|(site, holder)| places.give(site, holder));
         assert!(places.are_the_same(&self::places()));
     }
