@@ -186,7 +186,7 @@ pub(crate) fn same_name(one: &str, other: &str) -> bool {
 }
 
 /// A name without the dot that stands for the root of the name space.
-fn without_root(name: &str) -> &str {
+pub(crate) fn without_root(name: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }
 
