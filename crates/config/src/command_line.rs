@@ -19,7 +19,7 @@ pub struct Overrides {
     pub log: Option<String>,
     /// `--log-format text|json`.
     pub log_format: Option<String>,
-    /// `--set dotted.key=value`, the last one of a key wins, but not over the options above.
+    /// `--set dotted.key=value`, one for a key; the options above win over it.
     pub set: Vec<String>,
 }
 
@@ -27,14 +27,21 @@ pub(crate) const REVERSE: &str = "--reverse";
 
 /// What all options but `--reverse` and `--listen` say.
 pub(crate) fn read(overrides: &Overrides, errors: &mut Vec<ConfigError>) -> Vec<Assignment> {
-    let mut assignments = Vec::new();
+    let mut assignments: Vec<Assignment> = Vec::new();
     for set in &overrides.set {
         let source = Source::CommandLine("--set");
         match set.split_once('=') {
             Some((key, value)) => {
-                let text = value.trim().to_owned();
+                let (key, text) = (key.trim(), value.trim().to_owned());
+                if let Some(first) = assignments.iter().find(|assignment| assignment.key == key) {
+                    let error = ConfigError::new(key.to_owned(), &source, "given twice").value(text);
+                    let hint =
+                        format!("the first one is --set {key}={}; leave one of them out", first.value.text);
+                    errors.push(error.hint(hint));
+                    continue;
+                }
                 let value = Written { raw: Raw::from_word(&text), text, source };
-                assignments.push(Assignment { key: key.trim().to_owned(), value });
+                assignments.push(Assignment { key: key.to_owned(), value });
             }
             None => {
                 let error = ConfigError::new(String::new(), &source, "no value");
