@@ -61,8 +61,16 @@ enum Identity {
 /// Tries the files that are named, without making any.
 pub(crate) fn objections(config: &Config) -> Vec<ConfigError> {
     let named = named(config);
-    let tried = named.iter().filter_map(|file| Some(config.object(file.key, file.tried().err()?)));
-    tried.chain(twice(config, &named)).collect()
+    let mut errors = twice(config, &named);
+    for file in &named {
+        // What is wrong with a file that is another one only follows from that.
+        if let Err(reason) = file.tried()
+            && !errors.iter().any(|error| error.key == file.key)
+        {
+            errors.push(config.object(file.key, reason));
+        }
+    }
+    errors
 }
 
 fn named(config: &Config) -> Vec<Named> {

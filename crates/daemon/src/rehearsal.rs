@@ -40,8 +40,8 @@ pub(crate) fn beforehand(config: &Config) -> Vec<ConfigError> {
 }
 
 /// What of this host deserves a look.
-pub(crate) fn warnings(config: &Config) -> impl Iterator<Item = String> {
-    sockets::warning().into_iter().chain(machine::warning(config))
+pub(crate) fn warnings(config: &Config) -> Vec<String> {
+    sockets::warning().into_iter().chain(machine::warning(config)).collect()
 }
 
 /// Whether records would be taken at once: a FIFO without a reader takes none.

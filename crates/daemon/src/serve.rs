@@ -45,7 +45,7 @@ pub(crate) fn check(settings: &Settings, dump: bool) -> ExitCode {
     if !errors.is_empty() {
         return complain(WRONG_USE, &ConfigErrors::new(errors).to_string());
     }
-    let of_host = rehearsal::warnings(&config).map(|warning| format!("warning: {warning}"));
+    let of_host = rehearsal::warnings(&config).into_iter().map(|warning| format!("warning: {warning}"));
     let of_host = of_host.chain(notes.into_iter().map(|note| format!("note: {note}")));
     let text = if dump {
         let of_host = of_host.map(|line| format!("\n# {line}\n"));

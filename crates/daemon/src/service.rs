@@ -198,9 +198,9 @@ impl Service<'_> {
     ) -> usize {
         let changes = self.config.difference(&config);
         changes.iter().for_each(tell);
-        let warnings = |config: &Config| config.warnings().iter().cloned().chain(rehearsal::warnings(config));
-        let told: Vec<_> = warnings(&self.config).collect();
-        for warning in warnings(&config).filter(|warning| !told.contains(warning)) {
+        let warnings = |config: &Config| [config.warnings(), &rehearsal::warnings(config)].concat();
+        let told = warnings(&self.config);
+        for warning in warnings(&config).iter().filter(|warning| !told.contains(warning)) {
             tracing::warn!(target: OPERATOR, "{warning}");
         }
         self.worker.reconfigure(Changed {

@@ -327,16 +327,6 @@ pub(crate) const MISTAKES: &[Mistake] = &[
             "the network is 10.0.0.0/8",
         ],
     ),
-    in_file(
-        "records behind something else",
-        "[record]\nfile = \"/etc/passwd\"\n",
-        &["coapway.toml:2:8: record.file = /etc/passwd"],
-    ),
-    in_file(
-        "log behind a program",
-        "[log]\nformat = \"text\"\n[record]\nfile = \"/bin/true\"\n",
-        &["coapway.toml:4:8: record.file = /bin/true"],
-    ),
     in_arguments(
         "--set twice",
         &["--set", "upstream.queue=5", "--set", "upstream.queue=6"],
