@@ -19,27 +19,39 @@ pub struct Overrides {
     pub log: Option<String>,
     /// `--log-format text|json`.
     pub log_format: Option<String>,
-    /// `--set dotted.key=value`, one for a key; the options above win over it.
+    /// `--set dotted.key=value`, the last one of a key wins, but not over the options above.
     pub set: Vec<String>,
+}
+
+impl Overrides {
+    /// An error about each key that is set a second time: people who do that forgot the first.
+    pub fn repeated(&self) -> Vec<ConfigError> {
+        let pairs = || {
+            self.set
+                .iter()
+                .filter_map(|set| set.split_once('='))
+                .map(|(key, value)| (key.trim(), value.trim()))
+        };
+        let error = |(index, (key, value)): (usize, (&str, &str))| {
+            let (_, first) = pairs().take(index).find(|(other, _)| *other == key)?;
+            let error =
+                ConfigError::new(key.to_owned(), &Source::CommandLine("--set"), "given twice").value(value);
+            Some(error.hint(format!("the first one is --set {key}={first}; leave one of them out")))
+        };
+        pairs().enumerate().filter_map(error).collect()
+    }
 }
 
 pub(crate) const REVERSE: &str = "--reverse";
 
 /// What all options but `--reverse` and `--listen` say.
 pub(crate) fn read(overrides: &Overrides, errors: &mut Vec<ConfigError>) -> Vec<Assignment> {
-    let mut assignments: Vec<Assignment> = Vec::new();
+    let mut assignments = Vec::new();
     for set in &overrides.set {
         let source = Source::CommandLine("--set");
         match set.split_once('=') {
             Some((key, value)) => {
                 let (key, text) = (key.trim(), value.trim().to_owned());
-                if let Some(first) = assignments.iter().find(|assignment| assignment.key == key) {
-                    let error = ConfigError::new(key.to_owned(), &source, "given twice").value(text);
-                    let hint =
-                        format!("the first one is --set {key}={}; leave one of them out", first.value.text);
-                    errors.push(error.hint(hint));
-                    continue;
-                }
                 let value = Written { raw: Raw::from_word(&text), text, source };
                 assignments.push(Assignment { key: key.to_owned(), value });
             }

@@ -55,7 +55,7 @@ fn command_line_beats_environment_beats_file_beats_default() {
     let key = "upstream.ack_timeout";
     let file = "[upstream]\nack_timeout = \"3.0s\"\n";
     let environment = [("COAP_UPSTREAM_ACK_TIMEOUT", "4.0")];
-    let overrides = set(&["upstream.ack_timeout=6s"]);
+    let overrides = set(&["upstream.ack_timeout=5s", "upstream.ack_timeout=6s"]);
     assert_eq!(value("", &[], &Overrides::default(), key), "2s  # default");
     assert_eq!(value(file, &[], &Overrides::default(), key), "3s  # coapway.toml:2");
     assert_eq!(value(file, &environment, &Overrides::default(), key), "4s  # env COAP_UPSTREAM_ACK_TIMEOUT");
