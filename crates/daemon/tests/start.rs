@@ -15,12 +15,12 @@ impl Drop for Running {
 
 /// What `serve` tells until it is ready.
 fn told(command: &mut Command) -> Vec<String> {
-    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let stderr = child.stderr.take().unwrap();
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program runs");
+    let stderr = child.stderr.take().expect("piped");
     let _running = Running(child);
     let mut told = Vec::new();
     for line in BufReader::new(stderr).lines() {
-        told.push(line.unwrap());
+        told.push(line.expect("text"));
         if told.last().is_some_and(|line| line.ends_with("ready")) {
             break;
         }
@@ -30,7 +30,8 @@ fn told(command: &mut Command) -> Vec<String> {
 
 /// A command that serves at an address of its own, and that address.
 fn serve() -> (Command, SocketAddr) {
-    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free =
+        std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback has ports").local_addr().expect("bound");
     let mut command = Command::new(env!("CARGO_BIN_EXE_coapway"));
     command.args(["serve", "--listen", &format!("coap://{free}")]).env_clear();
     (command, free)

@@ -15,7 +15,7 @@ use std::ops::Range;
 use ahash::RandomState;
 use coapway_message::uri::{self, HostRef};
 
-use crate::admission::without_root;
+use crate::admission::{literal, without_root};
 use crate::answer::Refusal;
 use crate::parameters::Route;
 
@@ -91,8 +91,7 @@ impl Links {
 
 impl Hosted {
     fn new(host: &str) -> Self {
-        let name = |_| Self::Name(without_root(host).to_ascii_lowercase());
-        host.parse().map_or_else(name, Self::Address)
+        literal(host).map_or_else(|| Self::Name(without_root(host).to_ascii_lowercase()), Self::Address)
     }
 }
 
