@@ -107,7 +107,7 @@ pub(crate) fn decide<'s>(
     match (request.proxy_uri, request.proxy_scheme) {
         (Some(_), Some(_)) => Err(Refusal::TWO_TARGETS),
         (Some(value), None) => by_uri(settings, targets, client, &mut request, value, scratch),
-        (None, Some(scheme)) => match replace_scheme(&request, scheme)? {
+        (None, Some(scheme)) => match replace_scheme(settings.parameters, &request, scheme)? {
             Some(authority) => {
                 let target = (&authority, Resource::Asked { skip: 0 });
                 forward(settings, client, &request, target, scratch)
@@ -232,23 +232,28 @@ fn require_coap(scheme: Scheme) -> Result<(), Refusal> {
     }
 }
 
-/// The authority that Uri-Host and Uri-Port name under a Proxy-Scheme; `None` without a Uri-Host,
-/// which means the address the request came to, ours.
+/// The authority that Uri-Host and Uri-Port name under a Proxy-Scheme; `None` for ourselves, which is what
+/// the address the request came to means where there is no Uri-Host (RFC 7252 §5.10.1).
 ///
 /// A missing Uri-Port means the scheme's port, not the one the request came to: it says nothing about
-/// another host.
-fn replace_scheme(request: &Request<'_>, scheme: &[u8]) -> Result<Option<Authority>, Refusal> {
+/// another host. One that no listener of ours has, without a Uri-Host, means another server on this host:
+/// which of its addresses is not known here, and nothing of ours is given out in its name.
+fn replace_scheme(
+    parameters: &Parameters,
+    request: &Request<'_>,
+    scheme: &[u8],
+) -> Result<Option<Authority>, Refusal> {
     let scheme = std::str::from_utf8(scheme).ok().and_then(Scheme::from_name);
     let scheme = scheme.ok_or(Refusal::UNKNOWN_SCHEME)?;
     require_coap(scheme)?;
-    let Some(host) = parse_host(request)? else { return Ok(None) };
-    let port = match request.uri_port {
-        Some(value) => uint(value)
-            .and_then(|port| u16::try_from(port).ok())
-            .ok_or(Refusal::option(OptionNumber::URI_PORT, Fault::TooLong))?,
-        None => scheme.default_port(),
+    let read = |value| uint(value).and_then(|port| u16::try_from(port).ok());
+    let too_long = Refusal::option(OptionNumber::URI_PORT, Fault::TooLong);
+    let port = request.uri_port.map(|value| read(value).ok_or(too_long)).transpose()?;
+    let Some(host) = parse_host(request)? else {
+        let is_ours = port.is_none_or(|port| parameters.own.iter().any(|own| own.port() == port));
+        return if is_ours { Ok(None) } else { Err(Refusal::TARGET) };
     };
-    Ok(Some(Authority { host: host.into(), port }))
+    Ok(Some(Authority { host: host.into(), port: port.unwrap_or(scheme.default_port()) }))
 }
 
 fn parse_host<'d>(request: &Request<'d>) -> Result<Option<HostRef<'d>>, Refusal> {

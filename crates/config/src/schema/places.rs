@@ -168,7 +168,9 @@ impl Table for NamedOrigin {
         Key {
             name: "uri",
             field: Field::Value("coap://HOST or coap://HOST:PORT", |t| &mut t.uri),
-            doc: "Where it is: a name or an address; the port is 5683 when it is left out. No two have the same.",
+            doc: "Where it is: a name or an address; the port is 5683 when it is left out. No two have the same, and \
+                  none is our own. An address is one that a host can have; a link-local one of IPv6 needs a zone, \
+                  for which a URI has no place.",
             why: "this version speaks to UDP addresses and names",
         },
     ];
