@@ -23,6 +23,25 @@ pub struct Overrides {
     pub set: Vec<String>,
 }
 
+impl Overrides {
+    /// An error about each key that is set a second time: people who do that forgot the first.
+    pub fn repeated(&self) -> Vec<ConfigError> {
+        let pairs = || {
+            self.set
+                .iter()
+                .filter_map(|set| set.split_once('='))
+                .map(|(key, value)| (key.trim(), value.trim()))
+        };
+        let error = |(index, (key, value)): (usize, (&str, &str))| {
+            let (_, first) = pairs().take(index).find(|(other, _)| *other == key)?;
+            let error =
+                ConfigError::new(key.to_owned(), &Source::CommandLine("--set"), "given twice").value(value);
+            Some(error.hint(format!("the first one is --set {key}={first}; leave one of them out")))
+        };
+        pairs().enumerate().filter_map(error).collect()
+    }
+}
+
 pub(crate) const REVERSE: &str = "--reverse";
 
 /// What all options but `--reverse` and `--listen` say.
@@ -32,9 +51,9 @@ pub(crate) fn read(overrides: &Overrides, errors: &mut Vec<ConfigError>) -> Vec<
         let source = Source::CommandLine("--set");
         match set.split_once('=') {
             Some((key, value)) => {
-                let text = value.trim().to_owned();
+                let (key, text) = (key.trim(), value.trim().to_owned());
                 let value = Written { raw: Raw::from_word(&text), text, source };
-                assignments.push(Assignment { key: key.trim().to_owned(), value });
+                assignments.push(Assignment { key: key.to_owned(), value });
             }
             None => {
                 let error = ConfigError::new(String::new(), &source, "no value");

@@ -112,6 +112,8 @@ pub(crate) struct Part {
     pub(crate) bytes: u64,
     /// What it is made of, for people.
     pub(crate) what: String,
+    /// The key it grows with; `None` where no key limits it.
+    pub(crate) key: Option<&'static str>,
 }
 
 /// What all of it takes at the most.
@@ -124,12 +126,17 @@ impl Bound {
     /// Adds up what there may be.
     pub(crate) fn new(limits: &Limits) -> Self {
         let mut parts = Vec::new();
-        let mut add = |name, bytes, what| parts.push(Part { name, bytes, what });
+        let mut add = |name, bytes, what, key| parts.push(Part { name, bytes, what, key });
         let peers = EndpointParameters::MOST_PEERS as u64;
 
         // An eighth is what the allocator takes for many small replies.
         let remembered = limits.remembered + limits.remembered / 8 + (1 << 20);
-        add("remembered", remembered, "dedup.memory and an eighth for the allocator".to_owned());
+        add(
+            "remembered",
+            remembered,
+            "dedup.memory and an eighth for the allocator".to_owned(),
+            Some("dedup.memory"),
+        );
 
         let record = if limits.records { RECORD } else { 0 };
         let request = REQUEST + ADDRESSES + DATAGRAM + limits.attempts * (ATTEMPT + DATAGRAM) + record;
@@ -137,49 +144,75 @@ impl Bound {
             "limits.fetches of {request} bytes: a datagram of {DATAGRAM} for another address and one for each of \
              retry.max_attempts"
         );
-        add("requests", limits.fetches * request, what);
-        add("responses", RESPONSES * RESPONSE, format!("{RESPONSES} separate responses that wait in line"));
+        add("requests", limits.fetches * request, what, Some("limits.fetches"));
+        add(
+            "responses",
+            RESPONSES * RESPONSE,
+            format!("{RESPONSES} separate responses that wait in line"),
+            None,
+        );
 
         let origin = ORIGIN + SAMPLE * limits.samples.next_power_of_two() + MESSAGE_IDS;
         let origins = limits.origins * origin;
-        add("origins", origins, format!("limits.origins of {origin} bytes, rto.window samples in each"));
+        add(
+            "origins",
+            origins,
+            format!("limits.origins of {origin} bytes, rto.window samples in each"),
+            Some("limits.origins"),
+        );
 
-        add("names", limits.names * NAME, format!("limits.names of {NAME} bytes"));
+        add("names", limits.names * NAME, format!("limits.names of {NAME} bytes"), Some("limits.names"));
 
         add(
             "clients",
             limits.clients * CLIENT + peers * MESSAGE_IDS,
             format!("rates of limits.clients, Message IDs towards {peers}"),
+            Some("limits.clients"),
         );
         add(
             "transfers",
             TRANSFERS * TRANSFER,
             format!("{TRANSFERS} block-wise transfers of {TRANSFER} bytes"),
+            None,
         );
-        add("hints", limits.hints * HINT, format!("limits.hints of {HINT} bytes"));
+        add("hints", limits.hints * HINT, format!("limits.hints of {HINT} bytes"), Some("limits.hints"));
 
         let tokens = if limits.preserves_tokens { TOKENS * TOKEN } else { 0 };
-        add("tokens", tokens, format!("with token = \"preserve\", {TOKENS} tokens in use or resting"));
+        add("tokens", tokens, format!("with token = \"preserve\", {TOKENS} tokens in use or resting"), None);
 
         let fingerprints = if limits.fingerprints { FINGERPRINTS * FINGERPRINT + FINGERPRINTED } else { 0 };
         let what = format!("with post_guard = \"fingerprint\", {FINGERPRINTS} requests and their answers");
-        add("fingerprints", fingerprints, what);
+        add("fingerprints", fingerprints, what, None);
 
         add(
             "sockets",
             limits.sockets * SOCKET + HELD_BACK,
             format!("{} sockets, and what they hold back; buffers of the system not counted", limits.sockets),
+            Some("upstream.source_ports"),
         );
 
         let lines = if limits.records { RECORD_LINES } else { 0 };
-        add("records", lines, "lines on their way to record.file".to_owned());
-        add("base", BASE, "the program itself".to_owned());
+        add("records", lines, "lines on their way to record.file".to_owned(), None);
+        add("base", BASE, "the program itself".to_owned(), None);
         Self { parts }
     }
 
     /// All parts together, in bytes.
     pub(crate) fn total(&self) -> u64 {
         self.parts.iter().map(|part| part.bytes).sum()
+    }
+
+    /// The keys whose parts are the largest: as many as the bound would fit into so many bytes without.
+    pub(crate) fn beyond(&self, bytes: u64) -> Vec<&'static str> {
+        let mut parts: Vec<_> = self.parts.iter().filter_map(|part| Some((part.bytes, part.key?))).collect();
+        parts.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        let mut left = self.total();
+        let is_needed = |(part, _): &(u64, &str)| {
+            let is_needed = left > bytes;
+            left -= part;
+            is_needed
+        };
+        parts.into_iter().take_while(is_needed).map(|(_, key)| key).collect()
     }
 }
 

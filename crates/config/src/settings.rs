@@ -84,7 +84,7 @@ impl NamedUpstream {
         }
     }
 
-    fn has_own(&self, key: &str) -> bool {
+    pub(crate) fn has_own(&self, key: &str) -> bool {
         self.own.iter().any(|own| own == key)
     }
 

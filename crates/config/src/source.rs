@@ -57,6 +57,14 @@ pub(crate) fn variable(key: &str) -> String {
 }
 
 impl Source {
+    /// Whether somebody wrote it for the very key.
+    pub(crate) const fn is_given(&self) -> bool {
+        match self {
+            Self::Default | Self::Profile(_) => false,
+            Self::File { .. } | Self::Environment(_) | Self::CommandLine(_) => true,
+        }
+    }
+
     /// How `key` is spelled where this source is.
     pub(crate) fn spell(&self, key: &str) -> String {
         match self {

@@ -39,6 +39,25 @@ impl Config {
         lines
     }
 
+    /// A warning, where strangers could make the process use more than the `available` bytes that `place` has.
+    pub fn memory_beyond(&self, available: u64, place: &str) -> Option<String> {
+        let bound = self.memory();
+        let show = |key: &str| {
+            let entries = self.settings.sections().into_iter().flat_map(|section| section.entries());
+            let entry = entries.into_iter().find(|entry| entry.key == key);
+            entry.map(|entry| format!("{key} = {} ({})", entry.value, entry.source))
+        };
+        (bound.total() > available).then(|| {
+            let keys: Vec<String> = bound.beyond(available).into_iter().filter_map(show).collect();
+            format!(
+                "memory may come to {bound} and {place} has {}MiB: what strangers send could end the process; smaller \
+                 values make it fit, above all of {}",
+                available >> 20,
+                keys.join(", ")
+            )
+        })
+    }
+
     /// What strangers can make the process keep.
     pub(crate) fn memory(&self) -> memory::Bound {
         let records = self.record().destination != RecordDestination::Off;

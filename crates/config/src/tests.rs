@@ -3,6 +3,7 @@
 mod difference;
 mod dump;
 mod errors;
+mod impossible;
 mod layers;
 mod profiles;
 mod summary;

@@ -1,17 +1,16 @@
 //! What no key can be judged by alone: values that contradict each other.
 
+mod pairs;
+
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use coapway_relay::Forward;
 
 use crate::error::ConfigError;
 use crate::schema::places::NamedOrigin;
-use crate::section::{Section, Table, Value};
-use crate::sets::upstream_sets;
+use crate::section::{Section, Value};
 use crate::settings::{NamedUpstream, Settings};
 use crate::source::Source;
-use crate::units::show_duration;
 
 /// Finds contradictions, and decides who may have requests forwarded.
 ///
@@ -21,30 +20,7 @@ pub(crate) fn check(settings: &Settings, is_broken: bool, errors: &mut Vec<Confi
         return Forward::Off;
     }
     let unread = Unread(errors.iter().map(|error| error.key.clone()).collect());
-    let values = &settings.downstream.values;
-    if values.early_ack_after * 2 > values.client_ack_timeout
-        && !unread.has(&["early_ack_after", "client_ack_timeout"])
-    {
-        let (early, clients) = (values.early_ack_after, values.client_ack_timeout);
-        let large = Side { key: "early_ack_after", value: early, allowed: clients / 2 };
-        let small = Side { key: "client_ack_timeout", value: clients, allowed: early * 2 };
-        errors.push(
-            contradiction(&settings.downstream, &large, &small).hint(
-                "later than half of client_ack_timeout clients repeat themselves before they hear of us",
-            ),
-        );
-    }
-    for set in upstream_sets(settings) {
-        let rto = set.set().rto;
-        // What a named upstream has from [upstream] is told there.
-        let is_own = |key| set.named.is_none() || set.section.source(key) != settings.upstream.source(key);
-        let is_told = unread.has(&["rto.floor", "rto.cap"]);
-        if rto.floor > rto.cap && !is_told && (is_own("rto.floor") || is_own("rto.cap")) {
-            let large = Side { key: "rto.floor", value: rto.floor, allowed: rto.cap };
-            let small = Side { key: "rto.cap", value: rto.cap, allowed: rto.floor };
-            errors.push(contradiction(set.section, &large, &small));
-        }
-    }
+    pairs::check(settings, &unread, errors);
     for (index, (listener, source)) in settings.listen.iter().enumerate() {
         if let Some((other, _)) =
             settings.listen[..index].iter().find(|(other, _)| overlap(other.0, listener.0))
@@ -88,27 +64,6 @@ impl Unread {
     fn has_forward(&self) -> bool {
         self.0.iter().any(|told| told == "forward" || told.starts_with("forward.")) || self.has_listeners()
     }
-}
-
-/// One of two values that contradict each other.
-struct Side {
-    key: &'static str,
-    value: Duration,
-    /// How far it may go beside the other as that is.
-    allowed: Duration,
-}
-
-/// One key is too large for another. Told is the one that was given, or the one that was given last: it is what
-/// somebody just wrote, and a default nobody wrote.
-fn contradiction<T: Table>(section: &Section<T>, large: &Side, small: &Side) -> ConfigError {
-    let told_is_large = section.source(large.key) >= section.source(small.key);
-    let (told, other) = if told_is_large { (large, small) } else { (small, large) };
-    let (too, limit) = if told_is_large { ("large", "most") } else { ("small", "least") };
-    let (key, value) = (section.qualified(other.key), show_duration(other.value));
-    let reason = format!("too {too} for {key} = {value} ({})", section.source(other.key));
-    ConfigError::new(section.qualified(told.key), &section.source(told.key), reason)
-        .value(show_duration(told.value))
-        .allowed(format!("at {limit} {}", show_duration(told.allowed)))
 }
 
 /// Two upstreams are one origin: which of them forwarding means would be open, and NSTART would count twice.

@@ -151,6 +151,17 @@ fn upstream(settings: &Settings, set: UpstreamSet<'_>, warnings: &mut Vec<String
             set.section.qualified("post_guard")
         ));
     }
+    let (once, often) = (parameters.max_retransmit_non_idempotent, parameters.transmission.max_retransmit);
+    if once > often
+        && set.section.source("max_retransmit_non_idempotent").is_given()
+        && !inherits(&["max_retransmit_non_idempotent", "max_retransmit"])
+    {
+        warnings.push(format!(
+            "{} = {once} is held to {} = {often}",
+            set.section.qualified("max_retransmit_non_idempotent"),
+            set.section.qualified("max_retransmit")
+        ));
+    }
     if parameters.retry.max_attempts > 2 && !inherits(&["retry.max_attempts"]) {
         warnings.push(format!(
             "{} = {}: each further attempt is one more load on an origin in trouble and may be executed once \

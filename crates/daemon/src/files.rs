@@ -1,4 +1,7 @@
-//! The files that a configuration names: whether each can be used, and that none is written which is another.
+//! The files that a configuration names: whether each can be used, that none is written which is another, and
+//! that nothing is added to what somebody else keeps there.
+
+mod content;
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -9,6 +12,7 @@ use std::path::{Path, PathBuf};
 use coapway_config::{Config, ConfigError, LogDestination, RecordDestination, Resolver};
 
 use crate::state;
+use content::Lines;
 
 /// So many symbolic links may follow each other.
 const LINKS: usize = 40;
@@ -23,7 +27,7 @@ enum Role {
     /// Run.
     Run,
     /// Lines are added to its end.
-    Appended,
+    Appended(Lines),
     /// Another file is put in its place.
     Replaced,
     /// That other file, before it is.
@@ -32,7 +36,7 @@ enum Role {
 
 impl Role {
     const fn is_written(self) -> bool {
-        matches!(self, Self::Appended | Self::Replaced | Self::Beside)
+        matches!(self, Self::Appended(_) | Self::Replaced | Self::Beside)
     }
 }
 
@@ -57,8 +61,16 @@ enum Identity {
 /// Tries the files that are named, without making any.
 pub(crate) fn objections(config: &Config) -> Vec<ConfigError> {
     let named = named(config);
-    let tried = named.iter().filter_map(|file| Some(config.object(file.key, file.tried().err()?)));
-    tried.chain(twice(config, &named)).collect()
+    let mut errors = twice(config, &named);
+    for file in &named {
+        // What is wrong with a file that is another one only follows from that.
+        if let Err(reason) = file.tried()
+            && !errors.iter().any(|error| error.key == file.key)
+        {
+            errors.push(config.object(file.key, reason));
+        }
+    }
+    errors
 }
 
 fn named(config: &Config) -> Vec<Named> {
@@ -74,10 +86,10 @@ fn named(config: &Config) -> Vec<Named> {
         all.push(named("state", &state::beside(path), Role::Beside));
     }
     if let RecordDestination::File(path) = &config.record().destination {
-        all.push(named("record.file", path, Role::Appended));
+        all.push(named("record.file", path, Role::Appended(Lines::Records)));
     }
     if let LogDestination::File(path) = &config.log().destination {
-        all.push(named("log.file", path, Role::Appended));
+        all.push(named("log.file", path, Role::Appended(Lines::Log)));
     }
     all
 }
@@ -114,7 +126,7 @@ impl fmt::Display for Role {
         f.write_str(match self {
             Self::Configuration | Self::Read => "is read",
             Self::Run => "is run",
-            Self::Appended => "is written",
+            Self::Appended(_) => "is written",
             Self::Replaced | Self::Beside => "is replaced",
         })
     }
@@ -124,7 +136,7 @@ impl Named {
     fn shown(&self, source: &coapway_config::Source) -> String {
         match self.role {
             Role::Configuration => "this configuration".to_owned(),
-            Role::Read | Role::Run | Role::Appended | Role::Replaced => format!("{} ({source})", self.key),
+            Role::Read | Role::Run | Role::Appended(_) | Role::Replaced => format!("{} ({source})", self.key),
             Role::Beside => {
                 format!("{}, which {} ({source}) becomes", self.path.display(), self.key)
             }
@@ -138,7 +150,7 @@ impl Named {
             Role::Configuration => Ok(()),
             Role::Read => readable(&self.path),
             Role::Run => executable(&self.path),
-            Role::Appended => appendable(&self.path),
+            Role::Appended(lines) => appendable(&self.path).and_then(|()| lines.follow(&self.path)),
             Role::Replaced => replaceable(&self.path),
             // In the same directory.
             Role::Beside => Ok(()),
@@ -187,6 +199,10 @@ fn appendable(path: &Path) -> Result<(), String> {
         Ok(metadata) if metadata.is_dir() => Err("a directory, not a file".to_owned()),
         // To open a FIFO would wait for its reader.
         Ok(metadata) if metadata.file_type().is_fifo() => Ok(()),
+        // Lines have no place in a disk, and a socket is not opened.
+        Ok(metadata) if !metadata.is_file() && !metadata.file_type().is_char_device() => {
+            Err("not a file".to_owned())
+        }
         Ok(_) => {
             let opened = OpenOptions::new().append(true).open(path);
             opened.map(drop).map_err(|error| format!("cannot be written: {error}"))

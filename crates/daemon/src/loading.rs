@@ -29,7 +29,12 @@ pub(crate) fn load(settings: &Settings) -> Result<Config, ConfigErrors> {
         log_format: settings.log_format.clone(),
         set: settings.set.clone(),
     };
-    Config::load(text, std::env::vars_os(), &overrides)
+    let repeated = overrides.repeated();
+    match Config::load(text, std::env::vars_os(), &overrides) {
+        Ok(config) if repeated.is_empty() => Ok(config),
+        Ok(_) => Err(ConfigErrors::new(repeated)),
+        Err(errors) => Err(ConfigErrors::new(errors.iter().cloned().chain(repeated).collect())),
+    }
 }
 
 /// The same for settings that are read again. A file that can be read only once, like a pipe, is refused: it

@@ -8,10 +8,9 @@ use std::path::Path;
 
 use coapway_config::{Config, ConfigError, LogDestination, RecordDestination};
 
-use crate::files;
 use crate::interfaces::Interfaces;
 use crate::sockets::{Bound, Unbound};
-use crate::unbound;
+use crate::{files, machine, ourselves, sockets, unbound};
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -36,7 +35,13 @@ pub(crate) fn rehearse(config: &Config) -> Findings {
 /// What this host has against a configuration, as far as that can be known before anything is bound.
 pub(crate) fn beforehand(config: &Config) -> Vec<ConfigError> {
     let interfaces = Interfaces::ask().unwrap_or_default();
-    files::objections(config).into_iter().chain(interfaces.objections(config)).collect()
+    let of_host = interfaces.objections(config).into_iter().chain(ourselves::objections(config, &interfaces));
+    files::objections(config).into_iter().chain(of_host).collect()
+}
+
+/// What of this host deserves a look.
+pub(crate) fn warnings(config: &Config) -> Vec<String> {
+    sockets::warning().into_iter().chain(machine::warning(config)).collect()
 }
 
 /// Whether records would be taken at once: a FIFO without a reader takes none.

@@ -45,8 +45,8 @@ pub(crate) fn check(settings: &Settings, dump: bool) -> ExitCode {
     if !errors.is_empty() {
         return complain(WRONG_USE, &ConfigErrors::new(errors).to_string());
     }
-    let of_host = crate::sockets::warning().map(|warning| format!("warning: {warning}"));
-    let of_host = of_host.into_iter().chain(notes.into_iter().map(|note| format!("note: {note}")));
+    let of_host = rehearsal::warnings(&config).into_iter().map(|warning| format!("warning: {warning}"));
+    let of_host = of_host.chain(notes.into_iter().map(|note| format!("note: {note}")));
     let text = if dump {
         let of_host = of_host.map(|line| format!("\n# {line}\n"));
         std::iter::once(config.dump()).chain(of_host).collect()
@@ -156,7 +156,7 @@ fn banner(config: &Config) {
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
-    if let Some(warning) = crate::sockets::warning() {
+    for warning in rehearsal::warnings(config) {
         tracing::warn!("{warning}");
     }
     tracing::info!("ready");

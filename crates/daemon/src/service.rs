@@ -198,7 +198,9 @@ impl Service<'_> {
     ) -> usize {
         let changes = self.config.difference(&config);
         changes.iter().for_each(tell);
-        for warning in config.warnings().iter().filter(|warning| !self.config.warnings().contains(warning)) {
+        let warnings = |config: &Config| [config.warnings(), &rehearsal::warnings(config)].concat();
+        let told = warnings(&self.config);
+        for warning in warnings(&config).iter().filter(|warning| !told.contains(warning)) {
             tracing::warn!(target: OPERATOR, "{warning}");
         }
         self.worker.reconfigure(Changed {

@@ -53,6 +53,48 @@ fn what_is_wrong_with_files_is_told_before_anything_is_bound() {
 }
 
 #[test]
+fn nothing_is_added_to_what_somebody_else_keeps() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [foreign, records] = ["foreign", "records"].map(|name| folder.path().join(name));
+    let record = "{\"ts\":\"2026-01-01T00:00:00.000000Z\",\"event\":\"refused\"}\n";
+    std::fs::write(&records, record).expect("written");
+    let name = |path: &std::path::Path| path.display().to_string();
+    for (option, content, reason) in [
+        ("--record", &b"root:x:0:0:root:/root:/bin/sh\n"[..], "it begins with what is no record"),
+        ("--log", b"SQLite format 3\0\x10\0", "its first line is not text"),
+        ("--log", b"#!/bin/sh\nexit\n", "a script"),
+    ] {
+        std::fs::write(&foreign, content).expect("written");
+        for verb in ["serve", "check"] {
+            let (code, told) = run(&[verb, "--listen", "coap://127.0.0.1:9", option, &name(&foreign)]);
+            let begins = format!(
+                "coapway: 1 error in the configuration\n\ncommand line: {option} {}\n    {reason}",
+                name(&foreign)
+            );
+            assert!(code == Some(2) && told.starts_with(&begins), "{told}");
+        }
+        assert_eq!(std::fs::read(&foreign).expect("it is left alone"), content);
+    }
+    let (code, told) =
+        run(&["check", "--record", &name(&records), "--log", &name(&folder.path().join("log"))]);
+    assert_eq!((code, &*told), (Some(0), ""));
+}
+
+#[test]
+fn memory_that_is_not_there_is_a_warning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_coapway"));
+    command.current_dir(folder.path()).env_clear().stdin(Stdio::null());
+    let check = command.args(["check", "--set", "limits.fetches=16777216", "--set", "dedup.memory=64GiB"]);
+    let ended = check.output().expect("the program runs");
+    let told = String::from_utf8(ended.stdout).expect("text");
+    assert!(ended.status.success(), "{told}");
+    for part in ["warning: memory may come to ", " has ", "limits.fetches = 16777216 (--set)"] {
+        assert!(told.contains(part), "no {part:?} in\n{told}");
+    }
+}
+
+#[test]
 fn nobody_listens_where_everybody_is_meant() {
     // The broadcast address of loopback's own network.
     for verb in ["serve", "check"] {

@@ -177,7 +177,15 @@ pub(crate) fn is_for_host(route: &Route, host: Option<HostRef<'_>>) -> bool {
         (None, _) => true,
         (Some(_), None) => false,
         (Some(wanted), Some(HostRef::Name(name))) => same_name(wanted, name),
-        (Some(wanted), Some(HostRef::Address(address))) => wanted.parse() == Ok(address),
+        (Some(wanted), Some(HostRef::Address(address))) => literal(wanted) == Some(address),
+    }
+}
+
+/// The address that a host is, with brackets or without.
+pub(crate) fn literal(host: &str) -> Option<IpAddr> {
+    match HostRef::parse(host.as_bytes()) {
+        Ok(HostRef::Address(address)) => Some(address),
+        Ok(HostRef::Name(_)) | Err(_) => None,
     }
 }
 
@@ -186,7 +194,7 @@ pub(crate) fn same_name(one: &str, other: &str) -> bool {
 }
 
 /// A name without the dot that stands for the root of the name space.
-fn without_root(name: &str) -> &str {
+pub(crate) fn without_root(name: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }
 

@@ -65,6 +65,8 @@ refusals! {
     BLOCK_SIZE BAD_REQUEST 0 "block size 7 is reserved";
     /// A block behind the last one of a body of ours.
     BLOCK_NUMBER BAD_REQUEST 0 "no such block";
+    /// More filters for a list of links than anybody needs (RFC 6690 §4.1).
+    FILTERS BAD_REQUEST 0 "too many filters";
     /// A Uri-Path of `.` or `..` (RFC 7252 §5.10.1).
     DOT_SEGMENT BAD_OPTION 0 "Uri-Path must not be . or ..";
     /// A Uri-Host that is no host (RFC 7252 §6.5).
@@ -187,11 +189,15 @@ impl Answer {
     }
 }
 
-/// The message with the options that are in `scratch` and this payload, which is added there.
-pub(crate) fn compose<'s>(code: Code, payload: &[u8], scratch: &'s mut Vec<u8>) -> Content<'s> {
+/// The message with the options that are in `scratch` and the payload that `write` adds there.
+pub(crate) fn compose<'s>(
+    code: Code,
+    write: impl FnOnce(&mut Vec<u8>),
+    scratch: &'s mut Vec<u8>,
+) -> Content<'s> {
     let options = scratch.len();
     scratch.push(PAYLOAD_MARKER);
-    scratch.extend_from_slice(payload);
+    write(scratch);
     finish(code, options, scratch)
 }
 

@@ -214,7 +214,7 @@ impl Hints {
         }
         let left = until.since(now).as_micros().div_ceil(1_000_000);
         options.push_uint(OptionNumber::MAX_AGE, u32::try_from(left).unwrap_or(LONGEST));
-        Some(compose(hint.code, &hint.payload, scratch))
+        Some(compose(hint.code, |scratch| scratch.extend_from_slice(&hint.payload), scratch))
     }
 
     /// Those behind one that holds are left until it does not: none holds longer than [`LONGEST`].

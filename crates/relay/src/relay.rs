@@ -9,8 +9,9 @@ use crate::admission;
 use crate::answer::{Answer, Refusal};
 use crate::fetch::{Fetch, FetchId, Fetches, Phase};
 use crate::forward::{self, Relayed};
+use crate::local::Links;
 use crate::parameters::{Parameters, Route};
-use crate::route::{self, Decision, Targets};
+use crate::route::{self, Decision, Settings, Targets};
 
 /// What a proxy does with requests: which go where, how long each may take, what the client hears.
 ///
@@ -19,6 +20,7 @@ use crate::route::{self, Decision, Targets};
 #[derive(Debug)]
 pub struct Relay {
     parameters: Parameters,
+    links: Links,
     targets: Targets,
     fetches: Fetches,
     most: usize,
@@ -30,7 +32,9 @@ pub struct Relay {
 impl Relay {
     /// A relay with at most `most` fetches at a time.
     pub fn new(parameters: Parameters, most: usize) -> Self {
-        Self { parameters, targets: Targets::default(), fetches: Fetches::default(), most, left: Vec::new() }
+        let links = Links::new(&parameters.routes);
+        let (targets, fetches) = (Targets::default(), Fetches::default());
+        Self { parameters, links, targets, fetches, most, left: Vec::new() }
     }
 
     /// Its settings.
@@ -43,6 +47,7 @@ impl Relay {
     pub fn reconfigure(&mut self, parameters: Parameters, most: usize) {
         let earlier = std::mem::replace(&mut self.parameters, parameters);
         self.targets.forget();
+        self.links = Links::new(&self.parameters.routes);
         let mut earlier: Vec<_> =
             earlier.routes.into_iter().chain(std::mem::take(&mut self.left)).map(Earlier::Unused).collect();
         let routes = &self.parameters.routes;
@@ -101,7 +106,8 @@ impl Relay {
         content: &Content<'s>,
         scratch: &'s mut Vec<u8>,
     ) -> Result<Decision<'s>, Refusal> {
-        route::decide(&self.parameters, &mut self.targets, client, content, scratch)
+        let settings = Settings { parameters: &self.parameters, links: &self.links };
+        route::decide(settings, &mut self.targets, client, content, scratch)
     }
 
     /// Starts a fetch; says no when there are too many.

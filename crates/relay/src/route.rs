@@ -13,7 +13,7 @@ use crate::admission::{Admission, admit_address, admit_client, admit_target, is_
 use crate::answer::{Fault, Refusal};
 use crate::block::Block;
 use crate::forward::{Request, Resource, URI_PATH_ABBREV};
-use crate::local;
+use crate::local::{self, Links};
 use crate::no_response::NoResponse;
 use crate::parameters::{Parameters, Route, UpstreamId};
 pub(crate) use targets::Targets;
@@ -79,6 +79,14 @@ impl From<Authority> for Destination {
     }
 }
 
+/// What requests are judged by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings<'r> {
+    pub(crate) parameters: &'r Parameters,
+    /// To the routes among them.
+    pub(crate) links: &'r Links,
+}
+
 /// Decides about a request.
 ///
 /// A target in Proxy-Uri or Proxy-Scheme is ourselves, or is forwarded to, or is refused; without one
@@ -87,7 +95,7 @@ impl From<Authority> for Destination {
 ///         `targets` were admitted by the same settings.
 /// Source: RFC 7252 §5.7.2, §5.7.3, §5.8, §5.10.2.
 pub(crate) fn decide<'s>(
-    parameters: &Parameters,
+    settings: Settings<'_>,
     targets: &mut Targets,
     client: IpAddr,
     content: &Content<'s>,
@@ -98,28 +106,29 @@ pub(crate) fn decide<'s>(
     request.check()?;
     match (request.proxy_uri, request.proxy_scheme) {
         (Some(_), Some(_)) => Err(Refusal::TWO_TARGETS),
-        (Some(value), None) => by_uri(parameters, targets, client, &mut request, value, scratch),
-        (None, Some(scheme)) => match replace_scheme(&request, scheme)? {
+        (Some(value), None) => by_uri(settings, targets, client, &mut request, value, scratch),
+        (None, Some(scheme)) => match replace_scheme(settings.parameters, &request, scheme)? {
             Some(authority) => {
                 let target = (&authority, Resource::Asked { skip: 0 });
-                forward(parameters, client, &request, target, scratch)
+                forward(settings, client, &request, target, scratch)
             }
-            None => local(parameters, &request, None, Resource::Asked { skip: 0 }, scratch),
+            None => local(settings, &request, None, Resource::Asked { skip: 0 }, scratch),
         },
-        (None, None) => reverse(parameters, &request, scratch),
+        (None, None) => reverse(settings, &request, scratch),
     }
 }
 
 /// For what a Proxy-Uri names.
 #[inline]
 fn by_uri<'s>(
-    parameters: &Parameters,
+    settings: Settings<'_>,
     targets: &mut Targets,
     client: IpAddr,
     request: &mut Request<'s>,
     value: &'s [u8],
     scratch: &'s mut Vec<u8>,
 ) -> Result<Decision<'s>, Refusal> {
+    let parameters = settings.parameters;
     if let Some((target, resource)) = targets.find(value) {
         may_be_forwarded(parameters, client, request)?;
         let (authority, ground) = (&target.authority, target.ground);
@@ -131,7 +140,7 @@ fn by_uri<'s>(
     require_coap(uri.scheme())?;
     let target = (uri.authority(), Resource::Named(uri.resource()));
     request.path = uri.resource().normal_path();
-    let decision = forward(parameters, client, request, target, scratch)?;
+    let decision = forward(settings, client, request, target, scratch)?;
     if let Decision::Forward(plan) = &decision {
         targets.keep(value, uri.authority(), (plan.upstream, plan.admission));
     }
@@ -139,18 +148,19 @@ fn by_uri<'s>(
 }
 
 fn forward<'s>(
-    parameters: &Parameters,
+    settings: Settings<'_>,
     client: IpAddr,
     request: &Request<'s>,
     (authority, resource): (&Authority, Resource<'_>),
     scratch: &'s mut Vec<u8>,
 ) -> Result<Decision<'s>, Refusal> {
+    let parameters = settings.parameters;
     if is_own(parameters, authority) {
         let host = match &authority.host {
             Host::Address(address) => HostRef::Address(*address),
             Host::Name(name) => HostRef::Name(name),
         };
-        return local(parameters, request, Some(host), resource, scratch);
+        return local(settings, request, Some(host), resource, scratch);
     }
     may_be_forwarded(parameters, client, request)?;
     let ground = admit_target(parameters, authority)?;
@@ -176,13 +186,13 @@ fn to_origin<'s>(
 }
 
 fn local<'s>(
-    parameters: &Parameters,
+    settings: Settings<'_>,
     request: &Request<'_>,
     host: Option<HostRef<'_>>,
     resource: Resource<'_>,
     scratch: &'s mut Vec<u8>,
 ) -> Result<Decision<'s>, Refusal> {
-    local::serve(parameters, request, host, resource, scratch).map(Decision::Local)
+    local::serve(settings.links, request, host, resource, scratch).map(Decision::Local)
 }
 
 #[inline]
@@ -222,23 +232,28 @@ fn require_coap(scheme: Scheme) -> Result<(), Refusal> {
     }
 }
 
-/// The authority that Uri-Host and Uri-Port name under a Proxy-Scheme; `None` without a Uri-Host,
-/// which means the address the request came to, ours.
+/// The authority that Uri-Host and Uri-Port name under a Proxy-Scheme; `None` for ourselves, which is what
+/// the address the request came to means where there is no Uri-Host (RFC 7252 §5.10.1).
 ///
 /// A missing Uri-Port means the scheme's port, not the one the request came to: it says nothing about
-/// another host.
-fn replace_scheme(request: &Request<'_>, scheme: &[u8]) -> Result<Option<Authority>, Refusal> {
+/// another host. One that no listener of ours has, without a Uri-Host, means another server on this host:
+/// which of its addresses is not known here, and nothing of ours is given out in its name.
+fn replace_scheme(
+    parameters: &Parameters,
+    request: &Request<'_>,
+    scheme: &[u8],
+) -> Result<Option<Authority>, Refusal> {
     let scheme = std::str::from_utf8(scheme).ok().and_then(Scheme::from_name);
     let scheme = scheme.ok_or(Refusal::UNKNOWN_SCHEME)?;
     require_coap(scheme)?;
-    let Some(host) = parse_host(request)? else { return Ok(None) };
-    let port = match request.uri_port {
-        Some(value) => uint(value)
-            .and_then(|port| u16::try_from(port).ok())
-            .ok_or(Refusal::option(OptionNumber::URI_PORT, Fault::TooLong))?,
-        None => scheme.default_port(),
+    let read = |value| uint(value).and_then(|port| u16::try_from(port).ok());
+    let too_long = Refusal::option(OptionNumber::URI_PORT, Fault::TooLong);
+    let port = request.uri_port.map(|value| read(value).ok_or(too_long)).transpose()?;
+    let Some(host) = parse_host(request)? else {
+        let is_ours = port.is_none_or(|port| parameters.own.iter().any(|own| own.port() == port));
+        return if is_ours { Ok(None) } else { Err(Refusal::TARGET) };
     };
-    Ok(Some(Authority { host: host.into(), port }))
+    Ok(Some(Authority { host: host.into(), port: port.unwrap_or(scheme.default_port()) }))
 }
 
 fn parse_host<'d>(request: &Request<'d>) -> Result<Option<HostRef<'d>>, Refusal> {
@@ -254,17 +269,18 @@ fn uri_host(authority: &Authority) -> Option<&str> {
 }
 
 fn reverse<'s>(
-    parameters: &Parameters,
+    settings: Settings<'_>,
     request: &Request<'s>,
     scratch: &'s mut Vec<u8>,
 ) -> Result<Decision<'s>, Refusal> {
+    let parameters = settings.parameters;
     let host = parse_host(request)?;
     if request.is_abbreviated && parameters.routes.iter().any(|route| !route.path.is_empty()) {
         return Err(Refusal::option(URI_PATH_ABBREV, Fault::Unknown));
     }
     let options = &request.content.options;
     let Some((index, route)) = best_route(&parameters.routes, host, options) else {
-        return local(parameters, request, host, Resource::Asked { skip: 0 }, scratch);
+        return local(settings, request, host, Resource::Asked { skip: 0 }, scratch);
     };
     request.may_be_forwarded()?;
     let authority = usize::try_from(route.upstream.0)

@@ -44,9 +44,30 @@ fn show_networks(networks: &[IpNet]) -> String {
 /// A network, or an address as a network of one; IPv4-mapped ones are IPv4, as in a target.
 fn network(text: &str) -> Result<IpNet, Wrong> {
     match text.parse() {
-        Ok(TargetPattern { hosts: Hosts::Network(network), port: None }) => Ok(network.trunc()),
+        Ok(TargetPattern { hosts: Hosts::Network(network), port: None }) => whole(text, network),
         Ok(_) | Err(_) => Err(Wrong::new(format!("{text:?} is not a network"))),
     }
+}
+
+/// Errors: bits are set behind the prefix, so that either may be what is wrong.
+fn whole(text: &str, network: IpNet) -> Result<IpNet, Wrong> {
+    let meant = network.trunc();
+    match network == meant {
+        true => Ok(network),
+        false => Err(Wrong::new(format!("{text:?} has bits behind its prefix"))
+            .hint(format!("the network is {meant}, the one address {}", network.addr()))),
+    }
+}
+
+fn target(text: &str) -> Result<(String, TargetPattern), Wrong> {
+    let pattern: TargetPattern = text.parse().map_err(|error| Wrong::new(format!("{text:?}: {error}")))?;
+    if let Hosts::Network(network) = &pattern.hosts {
+        whole(text, *network)?;
+        if network.addr().is_multicast() {
+            return Err(Wrong::new(format!("{text:?} is multicast, to which nothing is forwarded")));
+        }
+    }
+    Ok((text.to_owned(), pattern))
 }
 
 impl Value for Networks {
@@ -71,10 +92,6 @@ impl Value for Trusted {
 
 impl Value for Targets {
     fn read(raw: &Raw) -> Result<Self, Wrong> {
-        let target = |text: &str| match text.parse() {
-            Ok(pattern) => Ok((text.to_owned(), pattern)),
-            Err(error) => Err(Wrong::new(format!("{text:?}: {error}"))),
-        };
         some_texts(raw)?.into_iter().map(target).collect::<Result<_, _>>().map(Self)
     }
 

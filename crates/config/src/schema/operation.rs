@@ -1,11 +1,12 @@
 //! The top level, `[record]`, `[log]` and `[admin]`: how the program runs and what it tells.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use coapway_relay::Parameters as Relay;
 
+use super::places::one_host;
 use crate::error::Wrong;
 use crate::raw::Raw;
 use crate::section::{Field, Key, Table, Value, choose, count};
@@ -130,19 +131,18 @@ impl Value for Resolver {
 fn server(text: &str) -> Result<SocketAddr, Wrong> {
     match (text.parse::<SocketAddr>(), text.parse::<IpAddr>()) {
         (Ok(address), _) if address.port() == 0 => Err(Wrong::new("port must be 1 to 65535")),
-        (Ok(address), _)
-            if address.ip().is_unspecified()
-                || address.ip().is_multicast()
-                || address.ip() == Ipv4Addr::BROADCAST =>
-        {
-            Err(Wrong::new("not the address of one host"))
-        }
-        (Ok(address), _) => Ok(address),
+        (Ok(address), _) if address.ip().is_multicast() => Err(Wrong::new("not the address of one host")),
+        (Ok(address), _) if has_zone(address) => Ok(address),
+        (Ok(address), _) => one_host(address.ip()).map(|()| address),
         (Err(_), Ok(address)) => {
             Err(Wrong::new("no port").hint(format!("write {}", SocketAddr::new(address, 53))))
         }
         (Err(_), Err(_)) => Err(Wrong::new("no such resolver")),
     }
+}
+
+fn has_zone(address: SocketAddr) -> bool {
+    matches!(address, SocketAddr::V6(address) if address.scope_id() != 0)
 }
 
 /// Who we are towards other proxies.
@@ -395,7 +395,9 @@ impl Table for RecordSettings {
             name: "file",
             field: Field::Value("a file, \"-\" for standard output, or \"off\"", |t| &mut t.destination),
             doc: "Where they go; `--record` is short for it. Relative to the working directory. No other file that is \
-                  named here: what is written has a file of its own.",
+                  named here: what is written has a file of its own. Records are added to the end of a file that \
+                  is there, which is refused if it begins with anything else than a record: its readers, \
+                  `coapway tune` among them, could make nothing of either.",
             why: "",
         },
         Key {
@@ -414,7 +416,8 @@ impl Table for LogSettings {
             name: "file",
             field: Field::Value("a file, or \"-\" for standard error", |t| &mut t.destination),
             doc: "Where it goes; `--log` is short for it. Relative to the working directory. A file of its own, like that \
-                  of records.",
+                  of records. Lines are added to the end of a file that is there, whoever wrote the others; one whose \
+                  first line is not text, or that is a script, is refused: a program or a database would be spoiled.",
             why: "",
         },
         Key {

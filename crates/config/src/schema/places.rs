@@ -1,6 +1,6 @@
 //! `[[listen]]`, `[[upstreams]]` and `[[routes]]`: where we are, where origins are, what leads where.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use coapway_message::uri::{Authority, Host, HostRef, Scheme, Uri, UriError};
 
@@ -88,14 +88,35 @@ pub(crate) struct Origin(pub(crate) Authority);
 impl Value for Origin {
     fn read(raw: &Raw) -> Result<Self, Wrong> {
         let authority = authority(raw)?;
-        match &authority.host {
-            Host::Address(address) if address.is_unspecified() => Err(Wrong::new("an unspecified address")),
-            Host::Address(_) | Host::Name(_) => Ok(Self(authority)),
-        }
+        let address = authority.socket_address().map(|address| address.ip());
+        address.map_or(Ok(()), one_host)?;
+        Ok(Self(authority))
     }
 
     fn show(&self) -> String {
         format!("coap://{}", self.0)
+    }
+}
+
+/// Errors: why an address that is neither a group's nor everybody's is not one host's either, or cannot be
+/// reached by itself.
+///
+/// Source: RFC 6890 §2.2; RFC 1112 §4; RFC 9844 §1, which leaves URIs without zones.
+pub(super) fn one_host(address: IpAddr) -> Result<(), Wrong> {
+    match address.to_canonical() {
+        address if address.is_unspecified() => Err(Wrong::new("an unspecified address")),
+        IpAddr::V4(address) if address.octets()[0] == 0 => Err(Wrong::new(
+            "an address that means \"this network\", which no host has (0.0.0.0/8, RFC 6890 §2.2.2)",
+        )),
+        IpAddr::V4(address) if address.octets()[0] >= 240 => {
+            Err(Wrong::new("a reserved address, which no host has (240.0.0.0/4, RFC 6890 §2.2.2)"))
+        }
+        IpAddr::V6(address) if address.is_unicast_link_local() => Err(Wrong::new(
+            "a link-local address, which leads nowhere without its zone, and a coap URI has no place for one \
+             (RFC 9844)",
+        )
+        .hint("use another address of the origin, or a name that leads to one")),
+        IpAddr::V4(_) | IpAddr::V6(_) => Ok(()),
     }
 }
 
@@ -147,7 +168,9 @@ impl Table for NamedOrigin {
         Key {
             name: "uri",
             field: Field::Value("coap://HOST or coap://HOST:PORT", |t| &mut t.uri),
-            doc: "Where it is: a name or an address; the port is 5683 when it is left out. No two have the same.",
+            doc: "Where it is: a name or an address; the port is 5683 when it is left out. No two have the same, and \
+                  none is our own. An address is one that a host can have; a link-local one of IPv6 needs a zone, \
+                  for which a URI has no place.",
             why: "this version speaks to UDP addresses and names",
         },
     ];

@@ -206,7 +206,7 @@ impl Table for Upstream {
         Key {
             name: "nstart_max",
             field: Field::Count(1, MOST_OUTSTANDING, |t| &mut t.window.max),
-            doc: "The most that `nstart = \"auto\"` may learn.",
+            doc: "The most that `nstart = \"auto\"` may learn; a fixed `nstart` beside it is no larger.",
             why: window::WHY,
         },
         Key {

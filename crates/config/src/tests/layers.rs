@@ -102,7 +102,7 @@ fn what_keys_say_reaches_the_proxy() {
                 [downstream]\nanswer_within = \"9s\"\nnstart = 3\n\
                 [upstream]\nprobing_rate = \"off\"\ntoken = \"preserve\"\npost_guard = \"fingerprint\"\n\
                 post_guard_window = \"2s\"\nretry = { max_attempts = 1, budget = { ratio = 0.5 } }\n\
-                [clients]\ntrusted = [\"10.1.2.3/8\", \"fd00::1\"]\n[limits]\nclient_rate = 50\n\
+                [clients]\ntrusted = [\"10.0.0.0/8\", \"fd00::1\"]\n[limits]\nclient_rate = 50\n\
                 [[upstreams]]\nname = \"a\"\nuri = \"coap://a\"\nprobing_rate = 2.5\n\
                 retry.budget.per_second = 4\npost_guard = \"request-tag\"\n";
     let config = loaded(file, &[], &Overrides::default());
@@ -231,7 +231,7 @@ fn forwarding_is_never_open_to_the_world() {
     let world = "[[listen]]\nuri = \"coap://0.0.0.0\"\n";
     let route =
         "[[upstreams]]\nname = \"a\"\nuri = \"coap://a\"\n[[routes]]\npath = \"/\"\nupstream = \"a\"\n";
-    let lists = "[forward]\nclients = [\"10.1.2.3/8\"]\nallow = [\"a\"]\n";
+    let lists = "[forward]\nclients = [\"10.0.0.0/8\"]\nallow = [\"a\"]\n";
     let ask = "[forward]\nenabled = true\n";
     assert_eq!(forward("[limits]\nnames = 1\n"), Forward::Open);
     assert_eq!(forward("[forward]\n"), Forward::Open);

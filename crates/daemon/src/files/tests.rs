@@ -36,6 +36,9 @@ fn files_are_tried_and_none_is_made() {
     assert!(objections(&format!("state={place}/file")).is_empty());
     let fifo = folder.path().join("fifo");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("it runs").success());
+    let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).expect("bound");
+    fs::copy("/bin/true", folder.path().join("program")).expect("copied");
+    fs::write(folder.path().join("script"), "#!/bin/sh\n").expect("written");
     symlink("none/records", folder.path().join("link")).expect("made");
     for (setting, reason) in [
         (format!("record.file={place}"), "a directory, not a file"),
@@ -52,6 +55,10 @@ fn files_are_tried_and_none_is_made() {
         (format!("state={place}/file/learned"), "cannot be written"),
         (format!("state={place}/none/"), "a directory, not a file"),
         (format!("state={place}/fifo"), "not a file"),
+        (format!("log.file={place}/socket"), "not a file"),
+        (format!("record.file={place}/file"), "it begins with what is no record"),
+        (format!("log.file={place}/program"), "its first line is not text"),
+        (format!("log.file={place}/script"), "a script"),
     ] {
         let [error] = &objections(&setting)[..] else { panic!("{setting}") };
         let text = error.to_string();

@@ -277,6 +277,66 @@ pub(crate) const MISTAKES: &[Mistake] = &[
         ],
     ),
     in_file(
+        "circle by way of a listener on all addresses",
+        "[forward]\nenabled = false\n[[listen]]\nuri = \"coap://[::]\"\n\
+         [[upstreams]]\nname = \"a\"\nuri = \"coap://127.0.0.1\"\n",
+        &["coapway.toml:7:7: upstreams.a.uri = coap://127.0.0.1:5683", "our own listener [::]:5683"],
+    ),
+    in_arguments(
+        "circle by way of a name",
+        &["--reverse", "coap://localhost:5683"],
+        &[
+            "command line: --reverse coap://localhost:5683",
+            "where our own listener 127.0.0.1:5683 takes what is sent",
+            "allowed: the origin's own address and port",
+        ],
+    ),
+    in_file(
+        "link-local origin",
+        "[[upstreams]]\nname = \"a\"\nuri = \"coap://[fe80::1]\"\n",
+        &[
+            "coapway.toml:3:7: upstreams.uri = \"coap://[fe80::1]\"",
+            "nowhere without its zone, and a coap URI has no place for one",
+            "allowed: coap://HOST",
+        ],
+    ),
+    in_file(
+        "address that no host has",
+        "[[upstreams]]\nname = \"a\"\nuri = \"coap://240.0.0.1\"\n",
+        &[
+            "coapway.toml:3:7: upstreams.uri = \"coap://240.0.0.1\"",
+            "a reserved address",
+            "allowed: coap://HOST",
+        ],
+    ),
+    in_file(
+        "window above the largest one",
+        "[upstream]\nnstart = 8\nnstart_max = 4\n",
+        &[
+            "coapway.toml:3:14: upstream.nstart_max = 4",
+            "too small for upstream.nstart = 8 (coapway.toml:2)",
+            "allowed: at least 8",
+        ],
+    ),
+    in_file(
+        "bits behind a prefix",
+        "[forward]\nclients = [\"10.1.2.3/8\"]\nallow = [\"a\"]\n",
+        &[
+            "coapway.toml:2:11: forward.clients = [\"10.1.2.3/8\"]",
+            "bits behind its prefix; allowed: networks like",
+            "the network is 10.0.0.0/8",
+        ],
+    ),
+    in_arguments(
+        "--set twice",
+        &["--set", "upstream.queue=5", "--set", "upstream.queue=6"],
+        &[
+            "command line: --set upstream.queue=6",
+            "given twice",
+            "the first one is --set upstream.queue=5; leave one of them out",
+        ],
+    ),
+    in_file(
         "listener twice",
         "[[listen]]\nuri = \"coap://[::1]\"\n[[listen]]\nuri = \"coap://[::1]:5683\"\n",
         &["coapway.toml:4:7: listen = \"coap://[::1]:5683\"", "twice the same address"],

@@ -1,8 +1,8 @@
-use coapway_message::OwnedContent;
+use coapway_message::{OwnedContent, uri};
 
 use super::*;
 use crate::answer::Fault;
-use crate::parameters::{Forward, Upstream, UpstreamId};
+use crate::parameters::{Forward, Parameters, Route, Upstream, UpstreamId};
 use crate::route::Decision;
 use crate::route::tests::decide;
 
@@ -84,7 +84,7 @@ fn segments_of_any_bytes_make_valid_links() {
         route(None, &["é", ""]),
         route(None, &["a:b"]),
     ]);
-    assert_eq!(links_for(&odd, &[]), "</%3C%3E%2C;%22%2F%25>,</%C3%A9/>,</.//x>,</a:b>".replace("%2C", ","));
+    assert_eq!(links_for(&odd, &[]), "</.//x>,</%3C%3E,;%22%2F%25>,</a:b>,</%C3%A9/>");
 }
 
 #[test]
@@ -215,6 +215,37 @@ fn filters_choose_links_by_where_they_lead() {
         links_for(&parameters(vec![route(None, &[])]), &[(35, b"coap://proxy/.well-known/core?href=/")]),
         "</>"
     );
+}
+
+#[test]
+fn more_filters_than_anybody_needs_are_refused() {
+    let filters = |count| vec![(15, &b"href=/b*"[..]); count];
+    assert_eq!(links_for(&boilers(), &filters(4)), "</b/deep>");
+    assert_eq!(get(&boilers(), &filters(5)), Err(Refusal::FILTERS));
+    assert_eq!(get(&boilers(), &[(15, &b""[..]); 5]), Err(Refusal::FILTERS));
+    let uri = b"coap://proxy/.well-known/core?a&b&c&d&e";
+    assert_eq!(get(&boilers(), &[(35, uri)]), Err(Refusal::FILTERS));
+    assert_eq!(Refusal::FILTERS.code, Code::BAD_REQUEST);
+}
+
+#[test]
+fn what_filters_leave_has_an_etag_of_its_own() {
+    let etag = |list: List<'_>| {
+        let content = get(&boilers(), list).expect("fine");
+        content.as_content().options.first(OptionNumber::ETAG).expect("an ETag").to_vec()
+    };
+    assert_eq!(etag(&[(15, b"href=/b*")]), etag(&[(15, b"href=/b/deep")]));
+    let bodies: [List<'_>; 5] = [
+        &[],
+        &[(15, b"href=/a*")],
+        &[(15, b"href=/b*")],
+        &[(3, b"virtual")],
+        &[(3, b"proxy"), (39, b"coap")],
+    ];
+    let etags = bodies.map(etag);
+    for (index, one) in etags.iter().enumerate() {
+        assert!(!etags[..index].contains(one), "{index}");
+    }
 }
 
 fn many() -> Parameters {

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use coapway_message::{Code, OptionNumber, OptionsWriter};
+
 use super::*;
 use crate::fetch::tests::{fetch, id};
 use crate::fetch::{OriginId, Rare};
@@ -98,4 +100,29 @@ fn what_a_name_leads_to_is_judged_on_the_grounds_of_its_fetch() {
 fn only_addresses_that_are_believed_are_verified() {
     let relay = relay(1);
     assert!(relay.is_verified([127, 0, 0, 1].into()) && !relay.is_verified([192, 0, 2, 1].into()));
+}
+
+#[test]
+fn links_are_those_of_the_routes_there_are() {
+    let route = |path: &str| Route {
+        host: None,
+        path: vec![path.as_bytes().into()],
+        upstream: crate::parameters::UpstreamId(1),
+        strip: true,
+    };
+    let with = |path| Parameters { routes: vec![route(path)], ..Parameters::default() };
+    let listed = |relay: &mut Relay| {
+        let mut buffer = Vec::new();
+        let mut options = OptionsWriter::new(&mut buffer);
+        [".well-known", "core"].iter().for_each(|path| options.push(OptionNumber::URI_PATH, path.as_bytes()));
+        let content = Content { code: Code::GET, options: options.finish(), payload: &[] };
+        match relay.decide(ORIGIN.ip(), &content, &mut Vec::new()) {
+            Ok(Decision::Local(content)) => content.payload.to_vec(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let mut relay = Relay::new(with("a"), 1);
+    assert_eq!(listed(&mut relay), b"</a>");
+    relay.reconfigure(with("b"), 1);
+    assert_eq!(listed(&mut relay), b"</b>");
 }

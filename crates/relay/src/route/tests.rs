@@ -30,8 +30,10 @@ pub(crate) fn decide<'s>(
     scratch: &'s mut Vec<u8>,
 ) -> Result<Decision<'s>, Refusal> {
     let (mut targets, mut first) = (Targets::default(), Vec::new());
-    let decision = super::decide(parameters, &mut targets, client, content, &mut first);
-    let again = super::decide(parameters, &mut targets, client, content, scratch);
+    let links = Links::new(&parameters.routes);
+    let settings = Settings { parameters, links: &links };
+    let decision = super::decide(settings, &mut targets, client, content, &mut first);
+    let again = super::decide(settings, &mut targets, client, content, scratch);
     assert_eq!(decision, again);
     again
 }

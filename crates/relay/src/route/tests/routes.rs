@@ -52,6 +52,17 @@ fn a_route_for_the_host_beats_one_for_any() {
 }
 
 #[test]
+fn a_route_for_an_ipv6_address_is_found_however_it_is_spelled() {
+    for host in ["[fd00::1]", "fd00::1"] {
+        let parameters = parameters(Forward::Off, vec![route(Some(host), &["x"], 1, true)]);
+        for asked in [&b"[fd00::1]"[..], b"[FD00:0::1]", b"fd00::1"] {
+            let found = get(&parameters, &[(3, asked), (11, b"x")]).map(|sent| sent.route);
+            assert_eq!(found, Ok(Some(0)), "{host}");
+        }
+    }
+}
+
+#[test]
 fn an_origin_sees_its_own_host_and_never_ours() {
     let list: List<'_> = &[(3, b"proxy"), (7, &[0x16, 0x33]), (11, b"boiler"), (11, b"t")];
     assert_eq!(get(&reverse_only(), list), sent(1, "10.1.2.3:5700", Some(0), &[(11, b"t")]));

@@ -34,6 +34,10 @@ fn composes_the_target_under_a_proxy_scheme() {
         (&[(3, b"a b/c"), (39, b"coap")], Refusal::URI_HOST),
         (&[(3, b"h"), (7, &[]), (39, b"coap")], Refusal::TARGET),
         (&[(11, b"x"), (39, b"coap")], Refusal::NOT_FOUND),
+        (&[(7, &[0x16, 0x33]), (11, b"x"), (39, b"coap")], Refusal::NOT_FOUND),
+        // Without a Uri-Host another port is another server on this host.
+        (&[(7, &[0x1B, 0x59]), (11, b".well-known"), (11, b"core"), (39, b"coap")], Refusal::TARGET),
+        (&[(7, &[0; 3]), (11, b"x"), (39, b"coap")], Refusal::option(OptionNumber::URI_PORT, Fault::TooLong)),
         (&[(35, b"coap://h/x"), (39, b"coap")], Refusal::TWO_TARGETS),
     ] {
         assert_eq!(get(&open(), list), Err(refusal), "{list:?}");
