@@ -16,7 +16,7 @@ use coapway_message::uri::{Authority, Host, HostRef};
 use reach::Reach;
 
 use crate::answer::Refusal;
-use crate::parameters::{Forward, Hosts, Parameters, Route, TargetPattern, UpstreamId};
+use crate::parameters::{Forward, Hosts, Parameters, TargetPattern, UpstreamId};
 
 /// Whether a request to `authority` is one to ourselves (RFC 7252 §5.7.2).
 pub fn is_own(parameters: &Parameters, authority: &Authority) -> bool {
@@ -168,16 +168,6 @@ fn names(hosts: &Hosts, name: &str) -> bool {
             let (name, suffix) = (without_root(name), without_root(suffix));
             name.len() > suffix.len() && name.ends_with(suffix)
         }
-    }
-}
-
-/// Whether a route is for requests with this Uri-Host.
-pub(crate) fn is_for_host(route: &Route, host: Option<HostRef<'_>>) -> bool {
-    match (&route.host, host) {
-        (None, _) => true,
-        (Some(_), None) => false,
-        (Some(wanted), Some(HostRef::Name(name))) => same_name(wanted, name),
-        (Some(wanted), Some(HostRef::Address(address))) => literal(wanted) == Some(address),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::fetch::{Fetch, FetchId, Fetches, Phase};
 use crate::forward::{self, Relayed};
 use crate::local::Links;
 use crate::parameters::{Parameters, Route};
-use crate::route::{self, Decision, Settings, Targets};
+use crate::route::{self, Decision, Routes, Settings, Targets};
 
 /// What a proxy does with requests: which go where, how long each may take, what the client hears.
 ///
@@ -21,6 +21,7 @@ use crate::route::{self, Decision, Settings, Targets};
 pub struct Relay {
     parameters: Parameters,
     links: Links,
+    routes: Routes,
     targets: Targets,
     fetches: Fetches,
     most: usize,
@@ -32,9 +33,9 @@ pub struct Relay {
 impl Relay {
     /// A relay with at most `most` fetches at a time.
     pub fn new(parameters: Parameters, most: usize) -> Self {
-        let links = Links::new(&parameters.routes);
+        let (links, routes) = (Links::new(&parameters.routes), Routes::new(&parameters.routes));
         let (targets, fetches) = (Targets::default(), Fetches::default());
-        Self { parameters, links, targets, fetches, most, left: Vec::new() }
+        Self { parameters, links, routes, targets, fetches, most, left: Vec::new() }
     }
 
     /// Its settings.
@@ -48,6 +49,7 @@ impl Relay {
         let earlier = std::mem::replace(&mut self.parameters, parameters);
         self.targets.forget();
         self.links = Links::new(&self.parameters.routes);
+        self.routes = Routes::new(&self.parameters.routes);
         let mut earlier: Vec<_> =
             earlier.routes.into_iter().chain(std::mem::take(&mut self.left)).map(Earlier::Unused).collect();
         let routes = &self.parameters.routes;
@@ -106,7 +108,7 @@ impl Relay {
         content: &Content<'s>,
         scratch: &'s mut Vec<u8>,
     ) -> Result<Decision<'s>, Refusal> {
-        let settings = Settings { parameters: &self.parameters, links: &self.links };
+        let settings = Settings { parameters: &self.parameters, routes: &self.routes, links: &self.links };
         route::decide(settings, &mut self.targets, client, content, scratch)
     }
 

@@ -1,5 +1,6 @@
 //! Where a request goes: forward, reverse, or nowhere (RFC 7252 §5.7.2, §5.7.3).
 
+mod table;
 mod targets;
 
 use std::net::{IpAddr, SocketAddr};
@@ -7,15 +8,16 @@ use std::sync::Arc;
 
 use coapway_message::options::uint;
 use coapway_message::uri::{Authority, Host, HostRef, Scheme, Uri};
-use coapway_message::{Content, Method, OptionNumber, Options};
+use coapway_message::{Content, Method, OptionNumber};
 
-use crate::admission::{Admission, admit_address, admit_client, admit_target, is_for_host, is_own};
+use crate::admission::{Admission, admit_address, admit_client, admit_target, is_own};
 use crate::answer::{Fault, Refusal};
 use crate::block::Block;
 use crate::forward::{Request, Resource, URI_PATH_ABBREV};
 use crate::local::{self, Links};
 use crate::no_response::NoResponse;
-use crate::parameters::{Parameters, Route, UpstreamId};
+use crate::parameters::{Parameters, UpstreamId};
+pub(crate) use table::Routes;
 pub(crate) use targets::Targets;
 
 /// What becomes of a request.
@@ -83,6 +85,8 @@ impl From<Authority> for Destination {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings<'r> {
     pub(crate) parameters: &'r Parameters,
+    /// The routes in them, to be found.
+    pub(crate) routes: &'r Routes,
     /// To the routes among them.
     pub(crate) links: &'r Links,
 }
@@ -275,11 +279,12 @@ fn reverse<'s>(
 ) -> Result<Decision<'s>, Refusal> {
     let parameters = settings.parameters;
     let host = parse_host(request)?;
-    if request.is_abbreviated && parameters.routes.iter().any(|route| !route.path.is_empty()) {
+    if request.is_abbreviated && settings.routes.have_paths {
         return Err(Refusal::option(URI_PATH_ABBREV, Fault::Unknown));
     }
     let options = &request.content.options;
-    let Some((index, route)) = best_route(&parameters.routes, host, options) else {
+    let found = settings.routes.find(host, options);
+    let Some((index, route)) = found.and_then(|index| Some((index, parameters.routes.get(index)?))) else {
         return local(settings, request, host, Resource::Asked { skip: 0 }, scratch);
     };
     request.may_be_forwarded()?;
@@ -295,28 +300,6 @@ fn reverse<'s>(
     let content = request.rewrite(uri_host(authority), resource, parameters.insert_hop_limit, scratch)?;
     let ground = (route.upstream, Admission::Upstream);
     Ok(plan(request, ground, authority.clone().into(), u32::try_from(index).ok(), content))
-}
-
-/// The route a request takes: one for its host before one for any, then the longest path.
-fn best_route<'p>(
-    routes: &'p [Route],
-    host: Option<HostRef<'_>>,
-    options: &Options<'_>,
-) -> Option<(usize, &'p Route)> {
-    let rank = |route: &Route| (route.host.is_some(), route.path.len());
-    let mut best: Option<(usize, &Route)> = None;
-    for (index, route) in routes.iter().enumerate() {
-        let is_better = best.is_none_or(|(_, other)| rank(route) > rank(other));
-        if is_better && is_for_host(route, host) && is_for_path(route, options) {
-            best = Some((index, route));
-        }
-    }
-    best
-}
-
-fn is_for_path(route: &Route, options: &Options<'_>) -> bool {
-    let mut segments = options.values(OptionNumber::URI_PATH);
-    route.path.iter().all(|wanted| segments.next() == Some(wanted))
 }
 
 #[cfg(test)]

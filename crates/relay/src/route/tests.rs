@@ -2,10 +2,11 @@ mod routes;
 mod sense;
 mod targets;
 
-use coapway_message::{Code, OptionsWriter, OwnedContent};
+use coapway_message::{Code, Options, OptionsWriter, OwnedContent};
 
 use super::*;
-use crate::parameters::{Forward, Upstream};
+use crate::admission::{literal, same_name};
+use crate::parameters::{Forward, Route, Upstream};
 
 type List<'a> = &'a [(u16, &'a [u8])];
 
@@ -30,12 +31,22 @@ pub(crate) fn decide<'s>(
     scratch: &'s mut Vec<u8>,
 ) -> Result<Decision<'s>, Refusal> {
     let (mut targets, mut first) = (Targets::default(), Vec::new());
-    let links = Links::new(&parameters.routes);
-    let settings = Settings { parameters, links: &links };
+    let (links, routes) = (Links::new(&parameters.routes), Routes::new(&parameters.routes));
+    let settings = Settings { parameters, routes: &routes, links: &links };
     let decision = super::decide(settings, &mut targets, client, content, &mut first);
     let again = super::decide(settings, &mut targets, client, content, scratch);
     assert_eq!(decision, again);
     again
+}
+
+/// Whether a route is for requests with this Uri-Host.
+pub(crate) fn is_for_host(route: &Route, host: Option<HostRef<'_>>) -> bool {
+    match (&route.host, host) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(wanted), Some(HostRef::Name(name))) => same_name(wanted, name),
+        (Some(wanted), Some(HostRef::Address(address))) => literal(wanted) == Some(address),
+    }
 }
 
 /// A plan without what it borrows.

@@ -3,8 +3,8 @@ use std::cell::Cell;
 use proptest::prelude::*;
 
 use super::*;
-use crate::admission::is_for_host;
 use crate::parameters::UpstreamId;
+use crate::route::tests::is_for_host;
 
 fn route(host: Option<&str>, path: &[&str]) -> Route {
     Route {
