@@ -56,7 +56,7 @@ pub(crate) fn output(arguments: &Arguments) -> Result<String, NoPolicy> {
     let study = Study {
         policies: policies.collect::<Result<_, _>>()?,
         cells: PATHS.iter().flat_map(|name| find(name)).map(|path| sequential(path, exchanges)).collect(),
-        runs: arguments.runs.get(),
+        runs: arguments.runs,
         seed: arguments.seed,
         threads: arguments.threads(),
     };
