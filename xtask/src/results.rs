@@ -13,6 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 use serde_json::Value;
 
+use crate::saying::tell;
 use crate::workspace::Workspace;
 use report::Report;
 
@@ -77,7 +78,7 @@ pub(crate) fn run(workspace: &Workspace, results: Results) -> Result<bool> {
     )?;
     let path = workspace.root().join(PAGE);
     fs::write(&path, page::page(&own, &loads, &mixed)).with_context(|| format!("cannot write {PAGE}"))?;
-    eprintln!("{PAGE} is written");
+    tell!("{PAGE} is written");
     Ok(true)
 }
 
@@ -108,7 +109,7 @@ fn build(workspace: &Workspace) -> Result<OsString> {
 }
 
 fn simulate(program: &OsString, arguments: &[&str]) -> Result<Value> {
-    eprintln!("coapway simulate {}", arguments.join(" "));
+    tell!("coapway simulate {}", arguments.join(" "));
     let run = Command::new(program)
         .arg("simulate")
         .args(arguments)

@@ -1,8 +1,9 @@
 //! `coapway-sim`: replays a storm or plays scenarios and shows what happened.
 
+use std::fmt;
+use std::io::{self, Write as _};
 use std::path::Path;
-use std::process::ExitCode;
-
+use std::process::{self, ExitCode};
 use std::time::Duration;
 
 use coapway_sim::scenario::Scenario;
@@ -22,6 +23,22 @@ usage:
 
 const WRONG_USE: u8 = 2;
 
+/// Prints a text. Whoever read the output has seen enough when nobody reads any more.
+fn say(text: impl fmt::Display) {
+    if let Err(error) = write!(io::stdout(), "{text}") {
+        let is_over = error.kind() == io::ErrorKind::BrokenPipe;
+        if !is_over {
+            let _ = writeln!(io::stderr(), "coapway-sim: cannot write to standard output: {error}");
+        }
+        process::exit(i32::from(!is_over));
+    }
+}
+
+/// The same of a line.
+macro_rules! say {
+    ($($text:tt)*) => { say(format_args!("{}\n", format_args!($($text)*))) };
+}
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -37,7 +54,7 @@ fn main() -> ExitCode {
         Some(true) => ExitCode::SUCCESS,
         Some(false) => ExitCode::FAILURE,
         None => {
-            eprintln!("{USAGE}");
+            let _ = writeln!(io::stderr(), "{USAGE}");
             ExitCode::from(WRONG_USE)
         }
     }
@@ -73,18 +90,18 @@ fn soak(which: &str, numbers: &[&str]) -> Option<bool> {
         }
         _ => return None,
     };
-    println!("{report}");
+    say!("{report}");
     Some(report.findings.is_empty())
 }
 
 fn replay(seed: u64, log: bool) -> bool {
     let world = storm::replay(seed);
     let journal = world.journal();
-    print!("{}", if log { journal.log() } else { journal.diagram() });
+    say(if log { journal.log() } else { journal.diagram() });
     match storm::run(seed) {
-        Ok(tally) => println!("seed {seed}: nothing violated; {tally}"),
+        Ok(tally) => say!("seed {seed}: nothing violated; {tally}"),
         Err(failed) => {
-            println!("{failed}");
+            say!("{failed}");
             return false;
         }
     }
@@ -93,25 +110,25 @@ fn replay(seed: u64, log: bool) -> bool {
 
 fn run(from: u64, until: u64) -> bool {
     let failed = (from..until).filter_map(|seed| storm::run(seed).err());
-    let failed = failed.map(|failed| println!("{failed}")).count();
-    println!("{failed} of {} seeds violated something", until.saturating_sub(from));
+    let failed = failed.map(|failed| say!("{failed}")).count();
+    say!("{failed} of {} seeds violated something", until.saturating_sub(from));
     failed == 0
 }
 
 fn scenarios(files: &[&str]) -> bool {
     let mut failed = 0;
     for file in files {
-        println!("{file}");
+        say!("{file}");
         let played = Scenario::read(Path::new(file)).and_then(|scenario| {
             let (result, journal) = scenario.rehearse(0);
-            print!("{}", journal.diagram());
+            say(journal.diagram());
             result
         });
         if let Err(error) = played {
-            println!("{error}");
+            say!("{error}");
             failed += 1;
         }
     }
-    println!("{failed} of {} scenarios failed", files.len());
+    say!("{failed} of {} scenarios failed", files.len());
     failed == 0
 }

@@ -21,6 +21,22 @@ fn replays_a_seed_as_diagram_and_as_log() {
 }
 
 #[test]
+fn who_has_read_enough_is_no_failure() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/piggybacked.scenario");
+    for arguments in [&["run", "--seed", "3"][..], &["run", "--seeds", "3..4"], &["scenario", file]] {
+        let (reader, writer) = std::io::pipe().expect("pipes can be had");
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_coapway-sim"));
+        let ended = command.args(arguments).stdout(writer).output().expect("the command runs");
+        assert_eq!(
+            (ended.status.code(), &*String::from_utf8_lossy(&ended.stderr)),
+            (Some(0), ""),
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
 fn plays_a_scenario() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/piggybacked.scenario");
     let played = command(&["scenario", file]);

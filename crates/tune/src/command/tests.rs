@@ -251,6 +251,26 @@ fn an_origin_that_is_no_address_is_not_pasted_into_a_configuration() {
     assert!(text.contains("records:1, origin") && !text.contains("nstart = 9"), "{text}");
 }
 
+/// Nobody reads what is written.
+struct Closed;
+
+impl Write for Closed {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn who_has_read_enough_is_no_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let code = tune(&asked(&folder, &LOSSY), FEW, &Nothing, QUIET, &mut Closed).unwrap();
+    assert_eq!(code, ExitCode::SUCCESS);
+}
+
 #[test]
 fn a_byte_order_mark_costs_no_line() {
     let (text, _) = said(&format!("\u{feff}{}\n", LOSSY.lines().next().unwrap()), &[], &Nothing).unwrap();
