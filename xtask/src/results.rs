@@ -1,5 +1,6 @@
 //! The page of results: the shipped policy against others in every scenario, out of `coapway simulate`.
 
+mod holds;
 mod losses;
 mod page;
 mod report;
@@ -24,7 +25,7 @@ pub(crate) struct Results {
     #[arg(long, default_value_t = 8)]
     runs: u32,
     /// Runs of each policy under each other load.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 10)]
     loaded_runs: u32,
 }
 
@@ -76,8 +77,11 @@ pub(crate) fn run(workspace: &Workspace, results: Results) -> Result<bool> {
         &loaded,
         &["--runs", &loaded_runs, "--duration", "10min", "--load", "20", "--mix", "70,20,10"],
     )?;
+    let must =
+        holds::studies(|line| Report::new(&simulate(&program, &[line, &["--json", "--quiet"]].concat())?))?;
     let path = workspace.root().join(PAGE);
-    fs::write(&path, page::page(&own, &loads, &mixed)).with_context(|| format!("cannot write {PAGE}"))?;
+    fs::write(&path, page::page(&own, &loads, &mixed, &must))
+        .with_context(|| format!("cannot write {PAGE}"))?;
     tell!("{PAGE} is written");
     Ok(true)
 }

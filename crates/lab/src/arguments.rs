@@ -35,6 +35,10 @@ pub struct Arguments {
     /// For how long clients ask, e.g. 10min, whatever the scenario says.
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub duration: Option<Duration>,
+    /// What is asked before this does not count, whatever the scenario says, e.g. 2min: what a cold start costs is
+    /// the difference.
+    #[arg(long, value_name = "TIME", value_parser = warmup)]
+    pub warmup: Option<Duration>,
     /// Requests of each run at most; without it what the scenario says, or 2000000.
     #[arg(long, value_name = "N", value_parser = count::<MOST_REQUESTS>)]
     pub requests: Option<u32>,
@@ -57,7 +61,7 @@ pub struct Arguments {
     /// through the proxy: 5 and 15 % lost in each direction, one client, 25000 requests a run.
     #[arg(
         long,
-        conflicts_with_all = ["scenario", "policy", "load", "mix", "duration", "plot", "replay", "list", "show"]
+        conflicts_with_all = ["scenario", "policy", "load", "mix", "duration", "warmup", "plot", "replay", "list", "show"]
     )]
     pub model: bool,
     /// Which scenarios and policies there are.
@@ -108,6 +112,11 @@ fn time(text: &str) -> Result<Duration, String> {
     seconds.map(Duration::from_secs_f64).ok_or_else(|| "a time with its unit, 1s to 168h".to_owned())
 }
 
+fn warmup(text: &str) -> Result<Duration, String> {
+    let seconds = crate::scenario::seconds(text).filter(|seconds| (0.0..=604_800.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "a time with its unit, 0s to 168h".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,7 +159,7 @@ mod tests {
                     Err(error) => {
                         let told = error.to_string();
                         let names_range =
-                            ["a whole number, 1 to ", "0.0001 to 100000", "1s to 168h", "three numbers"];
+                            ["a whole number, 1 to ", "0.0001 to 100000", "s to 168h", "three numbers"];
                         assert!(names_range.iter().any(|range| told.contains(range)), "{told}");
                         assert!(told.contains(&format!("--{flag} ")), "{told}");
                     }
@@ -160,7 +169,7 @@ mod tests {
         }
         numbers.sort();
         numbers.dedup();
-        assert_eq!(numbers, ["duration", "load", "mix", "requests", "runs", "seed", "threads"]);
+        assert_eq!(numbers, ["duration", "load", "mix", "requests", "runs", "seed", "threads", "warmup"]);
         for (flag, parsed) in with_each("0").into_iter().filter(|(flag, _)| !texts.contains(&&**flag)) {
             assert_eq!(parsed.is_ok(), flag == "seed", "{flag}");
         }

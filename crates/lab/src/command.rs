@@ -117,11 +117,12 @@ fn study(arguments: &Arguments) -> Result<Study, Trouble> {
     }
     for scenario in &mut scenarios {
         scenario.duration = arguments.duration.unwrap_or(scenario.duration);
+        scenario.warmup = arguments.warmup.unwrap_or(scenario.warmup);
         scenario.requests = arguments.requests.or(scenario.requests);
         if scenario.warmup >= scenario.duration {
             let Scenario { name, warmup, duration, .. } = scenario;
             return Err(Trouble::wrong_use(format!(
-                "scenario {name}: nothing would count, its warmup takes {warmup:?} and --duration is {duration:?}\n  \
+                "scenario {name}: nothing would count, its warmup takes {warmup:?} and its duration is {duration:?}\n  \
                  hint: a longer --duration"
             )));
         }

@@ -198,6 +198,15 @@ fn files_of_one_name_are_told_apart() {
 fn a_duration_within_the_warmup_is_refused() {
     let what = trouble("bufferbloat-50 --duration 1min");
     assert!(what.contains("scenario bufferbloat-50: nothing would count") && what.contains("300s"), "{what}");
+    assert!(trouble("lan --warmup 10h").contains("nothing would count"));
+    let requests = |more: &str| {
+        let report =
+            shown(&format!("loss-15 --policy default --runs 1 --quiet --json --duration 2min {more}"));
+        let report: Value = serde_json::from_str(&report).expect("JSON");
+        report["cells"][0]["results"][0]["metrics"]["requests"]["mean"].as_f64().expect("a number")
+    };
+    let share = requests("--warmup 1min") / requests("");
+    assert!((0.35..0.65).contains(&share), "half of the time counts: {share}");
 }
 
 #[test]
