@@ -22,10 +22,10 @@ use report::Report;
 #[derive(Args, Clone, Copy)]
 pub(crate) struct Results {
     /// Runs of each policy under its scenario's own load.
-    #[arg(long, default_value_t = 8)]
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     runs: u32,
     /// Runs of each policy under each other load.
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     loaded_runs: u32,
 }
 

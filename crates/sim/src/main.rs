@@ -65,30 +65,57 @@ fn numbers(range: &str) -> Option<(u64, u64)> {
     Some((from.parse().ok()?, until.parse().ok()?))
 }
 
+/// What a soak can be asked: what each number is, what it is when nothing is said, and the most.
+type Numbers = [(&'static str, u64, u64); 3];
+
+/// The number at a place, or what is usual.
+///
+/// Errors: it is none, or one too large; a machine has no room for any number of exchanges.
+fn number(given: &[&str], place: usize, numbers: &Numbers) -> Result<u64, String> {
+    let (name, usual, most) = numbers[place];
+    let Some(text) = given.get(place) else { return Ok(usual) };
+    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| format!("{name}: {text:?} is no whole number from 1 to {most}"))
+}
+
 /// Nothing when that means nothing.
-fn soak(which: &str, numbers: &[&str]) -> Option<bool> {
-    let numbers: Vec<u64> = numbers.iter().map(|number| number.parse().ok()).collect::<Option<_>>()?;
-    let number = |place: usize, usual| numbers.get(place).copied().unwrap_or(usual);
+fn soak(which: &str, given: &[&str]) -> Option<bool> {
+    let (standing, flood) = (Standing::default(), Flood::default());
+    let places = if which == "flood" { 3 } else { 2 };
+    let numbers = match which {
+        "storms" => [("SEEDS", 10_000, 1_000_000_000), ("THREADS", 1, 256), ("nothing", 1, 1)],
+        "standing" => [
+            ("EXCHANGES", standing.exchanges as u64, 1_000_000),
+            ("SECONDS", standing.duration.as_secs(), 604_800),
+            ("nothing", 1, 1),
+        ],
+        "flood" => [
+            ("REQUESTS_PER_SECOND", flood.rate.into(), 1_000_000),
+            ("SECONDS", flood.seconds.into(), 604_800),
+            ("SOURCE_PORTS", flood.source_ports.into(), 4096),
+        ],
+        _ => return None,
+    };
+    let numbers = match [0, 1, 2].map(|place| number(given, place, &numbers)) {
+        [Ok(first), Ok(second), Ok(third)] if given.len() <= places => [first, second, third],
+        all => {
+            for complaint in all.into_iter().filter_map(Result::err) {
+                let _ = writeln!(io::stderr(), "coapway-sim: {complaint}");
+            }
+            return None;
+        }
+    };
+    let [first, second, third] = numbers;
     let report = match which {
-        "storms" => {
-            let (seeds, threads) = (number(0, 10_000), number(1, 1));
-            measured(|| storms::run(0..seeds, threads as usize))
-        }
+        "storms" => measured(|| storms::run(0..first, second as usize)),
         "standing" => {
-            let usual = Standing::default();
-            let exchanges = number(0, usual.exchanges as u64) as usize;
-            let duration = Duration::from_secs(number(1, usual.duration.as_secs()));
-            measured(|| standing::run(Standing { exchanges, duration }))
+            let duration = Duration::from_secs(second);
+            measured(|| standing::run(Standing { exchanges: first as usize, duration }))
         }
-        "flood" => {
-            let Flood { rate, seconds, source_ports } = Flood::default();
-            let [rate, seconds, source_ports] = [rate, seconds, source_ports].map(u64::from);
-            let narrow = |place, usual| u32::try_from(number(place, usual)).ok();
-            let (rate, seconds) = (narrow(0, rate)?, narrow(1, seconds)?);
-            let source_ports = narrow(2, source_ports)?;
+        _ => {
+            let [rate, seconds, source_ports] = [first, second, third].map(|number| number as u32);
             measured(|| flood::run(Flood { rate, seconds, source_ports }))
         }
-        _ => return None,
     };
     say!("{report}");
     Some(report.findings.is_empty())

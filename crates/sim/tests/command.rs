@@ -45,6 +45,27 @@ fn plays_a_scenario() {
 }
 
 #[test]
+fn numbers_have_an_upper_end_and_are_told_it() {
+    for (which, most) in [
+        ("storms", &[1_000_000_000_u64, 256][..]),
+        ("standing", &[1_000_000, 604_800]),
+        ("flood", &[1_000_000, 604_800, 4096]),
+    ] {
+        for (place, most) in most.iter().enumerate() {
+            for wrong in ["0", "4000000000", "18446744073709551615", "1e99"] {
+                let mut arguments = vec!["soak", which];
+                arguments.extend(std::iter::repeat_n("1", place));
+                arguments.push(wrong);
+                let ended = command(&arguments);
+                let told = String::from_utf8_lossy(&ended.stderr);
+                assert_eq!(ended.status.code(), Some(2), "{arguments:?}: {told}");
+                assert!(told.contains(&format!("{wrong:?} is no whole number from 1 to {most}\n")), "{told}");
+            }
+        }
+    }
+}
+
+#[test]
 fn wrong_use_is_told_from_failure() {
     assert_eq!(command(&["run"]).status.code(), Some(2));
     assert_eq!(command(&["run", "--seed", "x"]).status.code(), Some(2));
