@@ -13,6 +13,7 @@ use crate::process::{Process, free_address};
 use crate::proxies::{Coapway, Proxy, this_program};
 use crate::report::Report;
 use crate::run::Run;
+use crate::saying::{self, tell};
 use crate::sys;
 
 /// Compares coapway's CPU time per forward with that of a bare UDP forwarder.
@@ -129,7 +130,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
     }
     origin_process.stop(Duration::from_secs(5))?;
-    print!("{}", report.markdown());
+    saying::output(report.markdown());
     if let Some(file) = &args.json {
         let text = serde_json::to_string_pretty(&report.json(&machine))? + "\n";
         fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
@@ -153,7 +154,7 @@ impl Args {
         for _ in 0..self.tries {
             Busy::settle(self.most_foreign, Duration::from_secs(self.settle))?;
             let run = measure()?;
-            eprintln!("{}", run.printed());
+            tell!("{}", run.printed());
             if best.as_ref().is_none_or(|best| run.foreign < best.foreign) {
                 best = Some(run);
             }

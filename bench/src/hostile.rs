@@ -20,6 +20,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use crate::machine::Machine;
 use crate::memory::{self, Memory};
 use crate::proxies::Coapway;
+use crate::saying::{say, tell};
 use crate::{clock, sys};
 use good::Good;
 use pace::FLAT_OUT;
@@ -100,17 +101,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         bail!("`coapway check` prints no bound for the memory; name one with --bound-mib");
     };
     let seed = args.seed.unwrap_or_else(random);
-    eprintln!("seed {seed}; {}", stage.printed());
+    tell!("seed {seed}; {}", stage.printed());
     let limits = Limits { rate: args.rate, factor: args.factor, bound };
     let (rows, died) = args.play(&stage, seed)?;
     // Clients that never acknowledge would hold up its end for as long as it drains.
     stage.proxy.stop(Duration::from_secs(1))?;
-    println!("{}", report::table(&rows));
-    println!("{}; seed {seed}\n", machine.printed());
+    say!("{}", report::table(&rows));
+    say!("{}; seed {seed}\n", machine.printed());
     let mut verdicts = report::verdicts(&rows, limits);
     verdicts.push((!died, "the proxy lived to the end".into()));
     for (holds, words) in &verdicts {
-        println!("- {}: {words}", if *holds { "holds" } else { "**does not hold**" });
+        say!("- {}: {words}", if *holds { "holds" } else { "**does not hold**" });
     }
     ensure!(verdicts.iter().all(|(holds, _)| *holds), "not everything holds");
     Ok(())
@@ -150,7 +151,7 @@ impl Args {
             match observe(stage, &players, length) {
                 Ok(seen) => observed.push((index, phase, seen)),
                 Err(error) => {
-                    eprintln!("{error:#}");
+                    tell!("{error:#}");
                     died = true;
                     break;
                 }

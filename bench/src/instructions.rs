@@ -10,6 +10,7 @@ use crate::callgrind::Profile;
 use crate::load::Load;
 use crate::process::{Process, free_address};
 use crate::proxies::{Coapway, Proxy, this_program};
+use crate::saying::{say, tell};
 
 /// Counts the instructions of user code per forward, with valgrind's callgrind.
 ///
@@ -58,10 +59,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         fs::remove_dir_all(&scratch).with_context(|| format!("cannot remove {}", scratch.display()))?;
     }
     let (per_forward, functions) = outcome?;
-    println!("{}: {per_forward:.0} instructions of user code per forward\n", proxy.name);
-    println!("| instructions | share | function |\n|--:|--:|:--|");
+    say!("{}: {per_forward:.0} instructions of user code per forward\n", proxy.name);
+    say!("| instructions | share | function |\n|--:|--:|:--|");
     for (name, count) in functions.iter().take(args.top).filter(|(_, count)| *count >= 1.0) {
-        println!("| {count:.0} | {:.1} % | `{name}` |", 100.0 * count / per_forward);
+        say!("| {count:.0} | {:.1} % | `{name}` |", 100.0 * count / per_forward);
     }
     match args.at_most {
         Some(limit) if per_forward > limit => {
@@ -107,7 +108,7 @@ fn profile(proxy: &Proxy, load: &Load, file: &Path) -> Result<Profile> {
         ["valgrind", "--quiet", "--tool=callgrind"].map(String::from).into_iter().collect();
     command.push(format!("--callgrind-out-file={}", file.display()));
     command.extend(proxy.command(load.proxy, load.origin));
-    eprintln!("{} requests under callgrind …", load.requests);
+    tell!("{} requests under callgrind …", load.requests);
     let mut process = Process::start(&command, None, proxy.is_quiet)?;
     process
         .wait_until_it_forwards(load.proxy, load.origin, Duration::from_secs(60))

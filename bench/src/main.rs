@@ -26,6 +26,7 @@ mod proxies;
 mod reload;
 mod report;
 mod run;
+mod saying;
 mod statistics;
 #[allow(unsafe_code, reason = "epoll, CPU sets, process clocks and pidfds are not in the standard library")]
 mod sys;
@@ -35,6 +36,7 @@ mod weak;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use saying::tell;
 
 /// Measures what coapway costs per forwarded request.
 ///
@@ -75,7 +77,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            tell!("error: {error:#}");
             ExitCode::FAILURE
         }
     }

@@ -11,6 +11,7 @@ use crate::load::Load;
 use crate::memory::{self, Memory};
 use crate::process::{Process, free_address};
 use crate::proxies::{Coapway, Proxy, this_program};
+use crate::saying::{say, tell};
 use crate::statistics::Spread;
 use crate::sys;
 use held::Held;
@@ -87,9 +88,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     for repetition in 1..=args.repetitions {
         for (count, runs) in [(args.few, &mut few), (args.exchanges, &mut many)] {
             let observed = args.measure(&proxy, proxy_core, origin, count as usize)?;
-            eprintln!(
+            tell!(
                 "#{repetition} {count:>7} outstanding: {:.0} bytes each, {:.2} µs CPU a forward, {} lost",
-                observed.bytes, observed.cpu, observed.lost
+                observed.bytes,
+                observed.cpu,
+                observed.lost
             );
             runs.push(observed);
         }
@@ -141,10 +144,8 @@ impl Args {
     }
 
     fn report(&self, few: &[Observed], many: &[Observed]) -> Result<()> {
-        println!(
-            "| outstanding | bytes each | beside its datagram | CPU µs/forward | × few | lost in buffers |"
-        );
-        println!("|--:|--:|--:|--:|--:|--:|");
+        say!("| outstanding | bytes each | beside its datagram | CPU µs/forward | × few | lost in buffers |");
+        say!("|--:|--:|--:|--:|--:|--:|");
         let spread = |runs: &[Observed], value: fn(&Observed) -> f64| Spread::of(runs.iter().map(value));
         let ratios = few.iter().zip(many).map(|(few, many)| many.cpu / few.cpu);
         let (Some(ratio), Some(beside)) =
@@ -157,7 +158,7 @@ impl Args {
         {
             let printed =
                 |value: Option<Spread>, digits| value.map_or("–".into(), |value| value.printed(digits));
-            println!(
+            say!(
                 "| {count} | {} | {} | {} | {ratio_printed} | {} |",
                 printed(bytes.and_then(|_| spread(runs, |run| run.bytes)), 0),
                 printed(bytes, 0),
@@ -165,7 +166,7 @@ impl Args {
                 runs.iter().map(|run| run.lost).sum::<u64>(),
             );
         }
-        println!("\nMedian (least–greatest) of {} repetitions.", self.repetitions);
+        say!("\nMedian (least–greatest) of {} repetitions.", self.repetitions);
         ensure!(
             self.at_most.is_none_or(|limit| beside.median <= limit),
             "{:.0} bytes for each exchange beside its datagram",

@@ -16,6 +16,7 @@ use crate::hostile::random;
 use crate::machine::Machine;
 use crate::process::{Process, free_address};
 use crate::proxies::{Coapway, this_program};
+use crate::saying::{self, say};
 use crate::{clock, sys};
 
 /// Shows that a reload loses nothing and that a stop leaves nobody without an answer.
@@ -104,11 +105,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     control.abandon();
     let mut tallies = load.join().map_err(|_| anyhow!("the load panicked"))??;
     let (slowest, held) = outcome?;
-    print!("{}", table(&mut tallies));
-    println!("\n{}; longest reload {:.1} ms\n", machine.printed(), slowest.as_secs_f64() * 1e3);
+    saying::output(table(&mut tallies));
+    say!("\n{}; longest reload {:.1} ms\n", machine.printed(), slowest.as_secs_f64() * 1e3);
     let verdicts = verdicts(args, &tallies, held);
     for (holds, words) in &verdicts {
-        println!("- {}: {words}", if *holds { "holds" } else { "**does not hold**" });
+        say!("- {}: {words}", if *holds { "holds" } else { "**does not hold**" });
     }
     ensure!(verdicts.iter().all(|(holds, _)| *holds), "not everything holds");
     Ok(())

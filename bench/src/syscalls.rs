@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use crate::load::Load;
 use crate::process::{Process, free_address};
 use crate::proxies::{Coapway, Proxy, this_program};
+use crate::saying::say;
 use crate::sys;
 
 /// Calls that are told by themselves, by what they do.
@@ -63,8 +64,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let command = this_program(&["origin", "--listen", &origin.to_string(), "--seconds", "86400"])?;
     let mut echo = Process::start(&command, load_core, false)?;
     echo.wait_until_it_forwards(origin, origin, Duration::from_secs(10)).context("the origin")?;
-    println!("| clients | proxy | receiving | sending | waiting | other | all | slept |");
-    println!("|--:|:--|--:|--:|--:|--:|--:|--:|");
+    say!("| clients | proxy | receiving | sending | waiting | other | all | slept |");
+    say!("|--:|:--|--:|--:|--:|--:|--:|--:|");
     for &clients in &args.clients {
         for proxy in &proxies {
             let load = Load {
@@ -77,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             };
             let counts = count(proxy, &load, proxy_core, args.seconds)
                 .with_context(|| format!("{} with {clients} clients", proxy.name))?;
-            println!("| {clients} | {} | {} |", proxy.name, counts.printed());
+            say!("| {clients} | {} | {} |", proxy.name, counts.printed());
         }
     }
     Ok(())

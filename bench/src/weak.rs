@@ -19,6 +19,7 @@ use crate::hostile::random;
 use crate::machine::{Busy, Machine};
 use crate::process::{Process, free_address};
 use crate::proxies::{Coapway, Proxy, this_program};
+use crate::saying::{say, tell};
 use crate::{clock, sys};
 use figures::Question;
 use load::Front;
@@ -114,8 +115,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
         cells.push(Cell { loss, measured: of_proxies, predicted });
     }
-    println!("{}", report::table(&cells));
-    println!(
+    say!("{}", report::table(&cells));
+    say!(
         "{} requests to {} origins in {} s, {} ms there and back; {} simulated runs by other chance; seed {}, policy {}; \
          ± is the 95 % confidence interval over links or runs\n{}; {used:.2} cores were in use on average\n",
         plan.requests.len(),
@@ -127,11 +128,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         args.policy,
         machine.printed()
     );
-    notes.iter().for_each(|note| println!("- {note}"));
-    println!();
+    notes.iter().for_each(|note| say!("- {note}"));
+    say!("");
     let verdicts: Vec<_> = cells.iter().flat_map(|cell| cell.verdicts(args.within)).collect();
     for (holds, words) in &verdicts {
-        println!("- {}: {words}", if *holds { "holds" } else { "**does not hold**" });
+        say!("- {}: {words}", if *holds { "holds" } else { "**does not hold**" });
     }
     ensure!(verdicts.iter().all(|(holds, _)| *holds), "not everything holds");
     Ok(())
@@ -158,12 +159,7 @@ impl Args {
             processes.push(process);
             fronts.push(Front { proxy: listen, origins: origins.clone() });
         }
-        eprintln!(
-            "{} requests to each of {} proxies, for {} s",
-            plan.requests.len(),
-            fronts.len(),
-            self.seconds
-        );
+        tell!("{} requests to each of {} proxies, for {} s", plan.requests.len(), fronts.len(), self.seconds);
         let tallies = load::run(plan, &fronts, random() as u32)?;
         let passed = relay.finish()?;
         for process in processes {

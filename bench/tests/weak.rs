@@ -30,3 +30,18 @@ fn a_weak_link_does_what_its_simulation_says() {
     assert!((measured[2] - simulated[2]).abs() < 1.0, "answered: {text}");
     assert!((measured[3] - simulated[3]).abs() < 0.05, "copies per request: {text}");
 }
+
+#[test]
+fn nobody_need_read_to_the_end() {
+    let (reader, writer) = std::io::pipe().expect("pipes can be had");
+    drop(reader);
+    let output = Command::new(env!("CARGO_BIN_EXE_coapway-bench"))
+        .args(["weak", "--loss", "0", "--origins", "1", "--seconds", "1", "--runs", "2", "--within", "9"])
+        .arg("--coapway")
+        .arg(coapway::program())
+        .stdout(writer)
+        .output()
+        .expect("the bench starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!errors.contains("panicked") && !errors.contains("cannot write"), "{errors}");
+}

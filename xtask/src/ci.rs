@@ -5,6 +5,7 @@ use std::{env, fmt};
 
 use anyhow::{Context as _, Result};
 
+use crate::saying::tell;
 use crate::workspace::Workspace;
 use crate::{fuzz, package, report};
 
@@ -44,9 +45,9 @@ const FUZZ_SECONDS: u64 = 30;
 /// Runs the steps up to the first that fails; true when all passed.
 pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     for (place, step) in STEPS.into_iter().enumerate() {
-        eprintln!("==> {} of {}: {step}", place + 1, STEPS.len());
+        tell!("==> {} of {}: {step}", place + 1, STEPS.len());
         if !step.passes(workspace)? {
-            eprintln!("==> failed: {step}");
+            tell!("==> failed: {step}");
             return Ok(false);
         }
     }
@@ -108,7 +109,7 @@ impl fmt::Display for Step {
 /// All targets are looked over; the decoders, which are quickly built, also run for a while.
 fn fuzz_decoders(workspace: &Workspace) -> Result<bool> {
     if !fuzz::is_installed() && env::var_os("COAPWAY_REQUIRE_PEERS").is_none() {
-        eprintln!("skipped: cargo-fuzz is not installed");
+        tell!("skipped: cargo-fuzz is not installed");
         return Ok(true);
     }
     Ok(fuzz::lint(workspace)? && fuzz::run(workspace, &fuzz::decoders(), fuzz::Task::Search(FUZZ_SECONDS))?)
@@ -119,7 +120,7 @@ fn try_package(workspace: &Workspace) -> Result<bool> {
     if let Some(obstacle) = package::obstacle()
         && env::var_os("COAPWAY_REQUIRE_PEERS").is_none()
     {
-        eprintln!("skipped: {obstacle}");
+        tell!("skipped: {obstacle}");
         return Ok(true);
     }
     package::check(workspace, true, &["--or-empty".to_owned()])

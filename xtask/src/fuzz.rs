@@ -7,6 +7,7 @@ use std::{env, fs};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use crate::saying::{self, tell};
 use crate::workspace::Workspace;
 
 /// A target in `fuzz/targets`.
@@ -63,7 +64,7 @@ pub(crate) fn run(workspace: &Workspace, names: &[String], task: Task<'_>) -> Re
     fuzz.build(&targets)?;
     let mut is_clean = true;
     for target in targets {
-        eprintln!("==> fuzz {}", target.name);
+        tell!("==> fuzz {}", target.name);
         is_clean &= match task {
             Task::Search(seconds) => fuzz.search(target, seconds)?,
             Task::Replay(input) => fuzz.replay(target, input)?,
@@ -159,12 +160,12 @@ impl Fuzz {
         let output = search.output().with_context(|| format!("cannot run {search:?}"))?;
         let text = String::from_utf8_lossy(&output.stderr);
         if output.status.success() {
-            eprintln!("{}", statistics(&text));
+            tell!("{}", statistics(&text));
             return Ok(true);
         }
-        eprint!("{text}");
+        saying::watcher(text);
         for input in files(&failed)?.difference(&before) {
-            eprintln!("==> replay with: cargo xtask fuzz {} --replay {}", target.name, input.display());
+            tell!("==> replay with: cargo xtask fuzz {} --replay {}", target.name, input.display());
         }
         Ok(false)
     }

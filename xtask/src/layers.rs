@@ -6,7 +6,7 @@ use crate::metadata::Package;
 const PREFIX: &str = "coapway-";
 
 /// The house: every package and the floor that it is on.
-const FLOORS: [(&str, u8); 13] = [
+const FLOORS: [(&str, u8); 14] = [
     ("daemon", 8),
     ("tune", 7),
     ("demo", 6),
@@ -19,6 +19,7 @@ const FLOORS: [(&str, u8); 13] = [
     ("endpoint", 2),
     ("relay", 2),
     ("message", 1),
+    ("records", 1),
     ("time", 1),
 ];
 

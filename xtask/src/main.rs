@@ -14,6 +14,7 @@ mod proofs;
 mod purity;
 mod requirements;
 mod results;
+mod saying;
 mod soak;
 mod source;
 mod spdx;
@@ -25,6 +26,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+use saying::tell;
 use workspace::Workspace;
 
 /// Checks this workspace.
@@ -92,7 +94,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            tell!("error: {error:#}");
             ExitCode::FAILURE
         }
     }
@@ -129,7 +131,7 @@ fn run(command: Command) -> Result<bool> {
 /// Prints findings; true when there are none.
 fn report(level: &str, findings: &[String]) -> bool {
     for finding in findings {
-        eprintln!("{level}: {finding}");
+        tell!("{level}: {finding}");
     }
     findings.is_empty()
 }

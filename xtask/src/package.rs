@@ -8,6 +8,7 @@ use std::{env, fs};
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::saying::tell;
 use crate::workspace::Workspace;
 
 /// Manual pages and completions; true when they were written.
@@ -15,7 +16,7 @@ pub(crate) fn documents(workspace: &Workspace) -> Result<bool> {
     let folder = folder(workspace);
     let written = packaging(workspace, &["documents".as_ref(), folder.as_os_str()]).status()?.success();
     if written {
-        eprintln!("written to {}", folder.display());
+        tell!("written to {}", folder.display());
     }
     Ok(written)
 }
@@ -39,7 +40,7 @@ pub(crate) fn build(workspace: &Workspace, debug: bool) -> Result<Option<PathBuf
     }
     let package = String::from_utf8(output.stdout).context("a path is text")?;
     let package = package.trim();
-    eprintln!("built {package}");
+    tell!("built {package}");
     Ok(Some(package.into()))
 }
 

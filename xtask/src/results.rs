@@ -1,5 +1,6 @@
 //! The page of results: the shipped policy against others in every scenario, out of `coapway simulate`.
 
+mod holds;
 mod losses;
 mod page;
 mod report;
@@ -13,6 +14,7 @@ use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 use serde_json::Value;
 
+use crate::saying::tell;
 use crate::workspace::Workspace;
 use report::Report;
 
@@ -20,10 +22,10 @@ use report::Report;
 #[derive(Args, Clone, Copy)]
 pub(crate) struct Results {
     /// Runs of each policy under its scenario's own load.
-    #[arg(long, default_value_t = 8)]
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     runs: u32,
     /// Runs of each policy under each other load.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     loaded_runs: u32,
 }
 
@@ -75,9 +77,12 @@ pub(crate) fn run(workspace: &Workspace, results: Results) -> Result<bool> {
         &loaded,
         &["--runs", &loaded_runs, "--duration", "10min", "--load", "20", "--mix", "70,20,10"],
     )?;
+    let must =
+        holds::studies(|line| Report::new(&simulate(&program, &[line, &["--json", "--quiet"]].concat())?))?;
     let path = workspace.root().join(PAGE);
-    fs::write(&path, page::page(&own, &loads, &mixed)).with_context(|| format!("cannot write {PAGE}"))?;
-    eprintln!("{PAGE} is written");
+    fs::write(&path, page::page(&own, &loads, &mixed, &must))
+        .with_context(|| format!("cannot write {PAGE}"))?;
+    tell!("{PAGE} is written");
     Ok(true)
 }
 
@@ -108,7 +113,7 @@ fn build(workspace: &Workspace) -> Result<OsString> {
 }
 
 fn simulate(program: &OsString, arguments: &[&str]) -> Result<Value> {
-    eprintln!("coapway simulate {}", arguments.join(" "));
+    tell!("coapway simulate {}", arguments.join(" "));
     let run = Command::new(program)
         .arg("simulate")
         .args(arguments)

@@ -30,17 +30,21 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Runs of each policy, each with chance of its own.
-    #[arg(long, value_name = "N", default_value = "10")]
-    pub runs: NonZero<u32>,
+    #[arg(long, value_name = "N", default_value = "10", value_parser = count::<10_000>)]
+    pub runs: u32,
     /// For how long clients ask, e.g. 10min, whatever the scenario says.
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub duration: Option<Duration>,
+    /// What is asked before this does not count, whatever the scenario says, e.g. 2min: what a cold start costs is
+    /// the difference.
+    #[arg(long, value_name = "TIME", value_parser = warmup)]
+    pub warmup: Option<Duration>,
     /// Requests of each run at most; without it what the scenario says, or 2000000.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REQUESTS)))]
+    #[arg(long, value_name = "N", value_parser = count::<MOST_REQUESTS>)]
     pub requests: Option<u32>,
     /// Threads at work; as many as there are cores without it. The output does not depend on it.
-    #[arg(long, value_name = "N")]
-    pub threads: Option<NonZero<usize>>,
+    #[arg(long, value_name = "N", value_parser = count::<256>)]
+    pub threads: Option<u32>,
     /// Everything that was measured, as JSON.
     #[arg(long)]
     pub json: bool,
@@ -57,7 +61,7 @@ pub struct Arguments {
     /// through the proxy: 5 and 15 % lost in each direction, one client, 25000 requests a run.
     #[arg(
         long,
-        conflicts_with_all = ["scenario", "policy", "load", "mix", "duration", "plot", "replay", "list", "show"]
+        conflicts_with_all = ["scenario", "policy", "load", "mix", "duration", "warmup", "plot", "replay", "list", "show"]
     )]
     pub model: bool,
     /// Which scenarios and policies there are.
@@ -74,9 +78,14 @@ pub struct Arguments {
 impl Arguments {
     /// Threads at work.
     pub(crate) fn threads(&self) -> usize {
-        let threads = self.threads.or_else(|| std::thread::available_parallelism().ok());
-        threads.map_or(1, NonZero::get)
+        let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
+        self.threads.map_or_else(cores, |threads| threads as usize)
     }
+}
+
+fn count<const MOST: u32>(text: &str) -> Result<u32, String> {
+    let count = text.trim().parse().ok().filter(|count| (1..=MOST).contains(count));
+    count.ok_or_else(|| format!("a whole number, 1 to {MOST}"))
 }
 
 fn load(text: &str) -> Result<f64, String> {
@@ -103,6 +112,11 @@ fn time(text: &str) -> Result<Duration, String> {
     seconds.map(Duration::from_secs_f64).ok_or_else(|| "a time with its unit, 1s to 168h".to_owned())
 }
 
+fn warmup(text: &str) -> Result<Duration, String> {
+    let seconds = crate::scenario::seconds(text).filter(|seconds| (0.0..=604_800.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "a time with its unit, 0s to 168h".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,6 +126,53 @@ mod tests {
         assert_eq!(mix("7,2,1"), Ok(Mix { post: 0.2, non: 0.1 }));
         assert_eq!(mix("100,0,0"), Ok(Mix { post: 0.0, non: 0.0 }));
         assert!(["1,2", "0,0,0", "-1,1,1", "a,b,c", "NaN,1,1"].iter().all(|text| mix(text).is_err()));
+    }
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    /// Each flag that takes a value, with this one.
+    fn with_each(value: &str) -> Vec<(String, Result<Line, clap::Error>)> {
+        let command = <Line as clap::CommandFactory>::command();
+        let flags = command.get_arguments().filter(|flag| flag.get_action().takes_values());
+        let flags = flags.filter_map(|flag| flag.get_long().map(str::to_owned));
+        let parse = |flag: String| {
+            let parsed = <Line as clap::Parser>::try_parse_from(["simulate", &format!("--{flag}={value}")]);
+            (flag, parsed)
+        };
+        flags.map(parse).collect()
+    }
+
+    #[test]
+    fn every_number_has_an_upper_end_and_is_told_it() {
+        // Names and files may be called by a number, and each is a seed.
+        let texts = ["policy", "set", "plot", "replay", "upstream", "show"];
+        let mut numbers = Vec::new();
+        for value in ["4000000000", "18446744073709551615", "1e99"] {
+            for (flag, parsed) in with_each(value).into_iter().filter(|(flag, _)| !texts.contains(&&**flag)) {
+                match parsed {
+                    Ok(_) => assert_eq!(flag, "seed", "{value} is taken"),
+                    Err(_) if flag == "seed" => assert_eq!(value, "1e99"),
+                    Err(error) => {
+                        let told = error.to_string();
+                        let names_range =
+                            ["a whole number, 1 to ", "0.0001 to 100000", "s to 168h", "three numbers"];
+                        assert!(names_range.iter().any(|range| told.contains(range)), "{told}");
+                        assert!(told.contains(&format!("--{flag} ")), "{told}");
+                    }
+                }
+                numbers.push(flag);
+            }
+        }
+        numbers.sort();
+        numbers.dedup();
+        assert_eq!(numbers, ["duration", "load", "mix", "requests", "runs", "seed", "threads", "warmup"]);
+        for (flag, parsed) in with_each("0").into_iter().filter(|(flag, _)| !texts.contains(&&**flag)) {
+            assert_eq!(parsed.is_ok(), flag == "seed", "{flag}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
+use coapway_records::NoRecord;
 use serde_json::json;
 
 use crate::arguments::Arguments;
@@ -16,6 +17,9 @@ use crate::replay::{self, Replay};
 use crate::scenario::{Scenario, find, named, source};
 use crate::study::Study;
 use crate::{report, table};
+
+/// What all runs come to is kept until the last is over, some kilobytes each.
+const MOST_JOBS: usize = 100_000;
 
 /// Arguments, names or files that cannot be used.
 const WRONG_USE: u8 = 2;
@@ -99,7 +103,8 @@ fn study(arguments: &Arguments) -> Result<Study, Trouble> {
         false => arguments.policy.clone(),
     };
     let policies = names.iter().map(|name| Policy::parse(name, &arguments.set));
-    let policies = policies.collect::<Result<Vec<_>, _>>().map_err(Trouble::wrong_use)?;
+    let mut policies = policies.collect::<Result<Vec<_>, _>>().map_err(Trouble::wrong_use)?;
+    tell_apart(&mut policies, &names);
     let mut scenarios = Vec::new();
     for name in &arguments.scenario {
         scenarios.extend(scenarios_of(name)?);
@@ -112,22 +117,44 @@ fn study(arguments: &Arguments) -> Result<Study, Trouble> {
     }
     for scenario in &mut scenarios {
         scenario.duration = arguments.duration.unwrap_or(scenario.duration);
+        scenario.warmup = arguments.warmup.unwrap_or(scenario.warmup);
         scenario.requests = arguments.requests.or(scenario.requests);
         if scenario.warmup >= scenario.duration {
             let Scenario { name, warmup, duration, .. } = scenario;
             return Err(Trouble::wrong_use(format!(
-                "scenario {name}: nothing would count, its warmup takes {warmup:?} and --duration is {duration:?}\n  \
+                "scenario {name}: nothing would count, its warmup takes {warmup:?} and its duration is {duration:?}\n  \
                  hint: a longer --duration"
             )));
         }
     }
-    Ok(Study {
+    let study = Study {
         policies,
         cells: cells(scenarios, arguments),
-        runs: arguments.runs.get(),
+        runs: arguments.runs,
         seed: arguments.seed,
         threads: arguments.threads(),
-    })
+    };
+    if study.jobs() > MOST_JOBS {
+        let Study { policies, cells, runs, .. } = &study;
+        return Err(Trouble::wrong_use(format!(
+            "{} tables of {} policies with --runs {runs} are {} runs; at most {MOST_JOBS} are kept in memory\n  \
+             hint: fewer at a time, with --seed another for the next",
+            cells.len(),
+            policies.len(),
+            study.jobs()
+        )));
+    }
+    Ok(study)
+}
+
+/// Files of one name in several places are called by all of what was asked for.
+fn tell_apart(policies: &mut [Policy], asked: &[String]) {
+    let names: Vec<_> = policies.iter().map(|policy| policy.name.clone()).collect();
+    for (policy, asked) in policies.iter_mut().zip(asked) {
+        if names.iter().filter(|name| **name == policy.name).count() > 1 {
+            policy.name.clone_from(asked);
+        }
+    }
 }
 
 /// Each scenario in each load and mix that is asked for.
@@ -175,13 +202,15 @@ fn replayed(records: &Path, upstream: Option<&str>) -> Result<Vec<Scenario>, Tro
             replay::read(&mut io::BufReader::with_capacity(1 << 18, file), upstream)
         }
     };
-    let Replay { scenarios, lines, bad, without_samples, rejected } = replay.map_err(cannot)?;
+    let Replay { scenarios, lines, bad, first_bad, without_samples, rejected } = replay.map_err(cannot)?;
     let note = |text: String| {
         // Nobody could be told that it cannot be told.
-        let _ = writeln!(io::stderr(), "coapway: {text}");
+        let _ = writeln!(io::stderr(), "coapway: {}", coapway_config::escaped(text));
     };
-    if bad > 0 {
-        note(format!("{bad} of {lines} lines of {place} are no records and do not count"));
+    if let Some((number, NoRecord { why, .. })) = first_bad {
+        note(format!(
+            "{bad} of {lines} lines of {place} are no records and do not count; the first is line {number}: {why}"
+        ));
     }
     if rejected > 0 {
         note(rejections(rejected));

@@ -8,12 +8,13 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use coapway_endpoint::{Carry, Estimator};
-use coapway_model::loss::{self, Row};
+use coapway_model::loss::{self, Delay, Lossy, Row};
 use coapway_model::{Ping, Policy as Alone, Telling, Timer};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::Arguments;
 use crate::chance::Chance;
+use crate::law::Law;
 use crate::policy::{NoPolicy, Policy};
 use crate::progress::Progress;
 use crate::scenario::{Pace, Scenario, find};
@@ -21,8 +22,6 @@ use crate::statistics::Estimate;
 use crate::study::{Study, Summary};
 use crate::work::in_parallel;
 
-/// The paths: lognormal with a median of 100 ms, as the model has it.
-const PATHS: [&str; 2] = ["loss-5", "loss-15"];
 /// Exchanges of a run, unless said otherwise.
 const EXCHANGES: u32 = 25_000;
 const COLUMNS: [&str; 7] = ["mean", "p95", "p99", "copies", "spurious", "pings", "failed"];
@@ -53,10 +52,11 @@ pub(crate) fn output(arguments: &Arguments) -> Result<String, NoPolicy> {
     let exchanges = arguments.requests.unwrap_or(EXCHANGES);
     let names: Vec<Option<String>> = timers.iter().map(configured).collect();
     let policies = names.iter().flatten().map(|name| Policy::parse(name, &arguments.set));
+    let (cells, delays): (Vec<_>, Vec<_>) = paths().into_iter().unzip();
     let study = Study {
         policies: policies.collect::<Result<_, _>>()?,
-        cells: PATHS.iter().flat_map(|name| find(name)).map(|path| sequential(path, exchanges)).collect(),
-        runs: arguments.runs.get(),
+        cells: cells.into_iter().map(|path| sequential(path, exchanges)).collect(),
+        runs: arguments.runs,
         seed: arguments.seed,
         threads: arguments.threads(),
     };
@@ -65,9 +65,10 @@ pub(crate) fn output(arguments: &Arguments) -> Result<String, NoPolicy> {
     let progress = Progress::new(jobs + study.jobs(), !arguments.quiet);
     let rows = in_parallel(jobs, study.threads, &|done| progress.done(done), |job| {
         let (run, rest) = (job % runs, job / runs);
-        let (timer, cell) = (timers[rest % timers.len()], &study.cells[rest / timers.len()]);
+        let (timer, place) = (timers[rest % timers.len()], rest / timers.len());
         let Chance { seed } = Chance::of_run(study.seed, run as u32);
-        loss::row(timer, cell.path.up.loss, seed, exchanges.into())
+        let path = Lossy { loss: study.cells[place].path.up.loss, delay: delays[place], seed };
+        loss::row_over(timer, path, exchanges.into())
     });
     let results = study.run(&|done| progress.done(jobs + done));
     progress.end();
@@ -95,13 +96,34 @@ pub(crate) fn output(arguments: &Arguments) -> Result<String, NoPolicy> {
     Ok(tables.concat().trim_end().to_owned() + "\n")
 }
 
-/// Those that the model knows, and what is shipped. None takes the time from the first copy for exact whatever was
-/// answered: by that a timeout grows without end.
+/// Those that the model knows, and what is shipped.
 fn timers() -> Vec<Alone> {
     let telling = Telling { ping: Ping::Beside, ..Telling::ALL };
     let shipped = Alone::product("default", Estimator::Budget, telling);
-    let known = Alone::all().into_iter().filter(|timer| !timer.telling.takes_all);
-    known.chain([shipped]).collect()
+    Alone::all().into_iter().chain([shipped]).collect()
+}
+
+/// The paths, and the same for the model: lognormal with a median of 100 ms, and with one of 1.6 s as on NB-IoT.
+fn paths() -> Vec<(Scenario, Delay)> {
+    let wifi = ["loss-5", "loss-15"].into_iter().flat_map(find).map(|path| (path, Delay::WIFI));
+    let slow = |name: &str, loss: f64, is_shared: bool| {
+        let each = if is_shared { "exchange" } else { "copy" };
+        let mut path = Scenario {
+            name: name.to_owned(),
+            about: format!("around 1.6 s (σ 0.8) for each {each}, {} % lost in each direction", loss * 100.0),
+            ..find("loss-5").remove(0)
+        };
+        let carried = is_shared.then_some(0.0);
+        path.path.rtt = Law::Lognormal { median: 1.6, sigma: 0.8, most: f64::INFINITY, carried };
+        (path.path.up.loss, path.path.down.loss) = (loss, loss);
+        (path, if is_shared { Delay::NB_IOT_SHARED } else { Delay::NB_IOT })
+    };
+    wifi.chain([
+        slow("nb-iot-5", 0.05, false),
+        slow("nb-iot-shared-0", 0.0, true),
+        slow("nb-iot-shared-5", 0.05, true),
+    ])
+    .collect()
 }
 
 /// One client that asks as soon as it is answered.
@@ -113,8 +135,11 @@ fn sequential(mut scenario: Scenario, exchanges: u32) -> Scenario {
 
 /// How an operator asks for this timer; `None` where the product has none such.
 fn configured(policy: &Alone) -> Option<String> {
-    let Timer::Product(rto) = policy.timer else { return None };
     let telling = policy.telling;
+    let Timer::Product(rto) = policy.timer else { return None };
+    if telling.takes_all {
+        return None;
+    }
     if rto.estimator == Estimator::Fixed {
         return Some("rfc7252".to_owned());
     }

@@ -4,19 +4,16 @@
 //! copies are lost at the share that was lost then, half of it on each way. Requests come as often as they did,
 //! in the same mix. Origins without an upstream of their own are a path each, by their address.
 
-mod line;
-
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, BufRead};
 use std::time::Duration;
 
+use coapway_records::{Forward, Line, NoRecord, Records};
+
 use crate::law::{Law, Measured};
 use crate::scenario::{ClientLaw, Mix, Pace, PathLaw, Scenario, WayLaw};
+use crate::table::decimals;
 
-use line::Line;
-
-/// No line of records is longer, in bytes.
-const LONGEST_LINE: u64 = 1 << 20;
 /// So many samples of an upstream are kept; of more, every second one.
 const MOST_SAMPLES: usize = 1 << 22;
 /// So many clients are told apart.
@@ -38,6 +35,8 @@ pub(crate) struct Replay {
     /// Lines that were read, and those of them that are no records.
     pub(crate) lines: u64,
     pub(crate) bad: u64,
+    /// The first of these, its number, and what is wrong with it.
+    pub(crate) first_bad: Option<(u64, NoRecord)>,
     /// Upstreams of which no round-trip time is known.
     pub(crate) without_samples: Vec<String>,
     /// Forwards that nobody took, by ICMP or by Reset.
@@ -51,34 +50,24 @@ pub(crate) fn read(records: &mut dyn BufRead, only: Option<&str>) -> io::Result<
     let mut replay = Replay::default();
     let mut upstreams: BTreeMap<String, Seen> = BTreeMap::new();
     let mut paths = HashSet::new();
-    let mut bytes = Vec::new();
-    loop {
-        bytes.clear();
-        let read = io::Read::take(&mut *records, LONGEST_LINE + 1).read_until(b'\n', &mut bytes)?;
-        if read == 0 {
-            break;
-        }
-        if read as u64 > LONGEST_LINE && !bytes.ends_with(b"\n") {
-            records.skip_until(b'\n')?;
-            replay.lines += 1;
-            replay.bad += 1;
-            continue;
-        }
-        if bytes.iter().all(u8::is_ascii_whitespace) {
-            continue;
-        }
+    let mut records = Records::new(records);
+    while let Some(line) = records.next_line()? {
         replay.lines += 1;
-        match Line::parse(&bytes) {
-            Some(line) => {
-                let asked_for = only.is_none_or(|only| line.upstream == only);
+        match line {
+            Ok(Line::Forward(forward)) => {
+                let asked_for = only.is_none_or(|only| forward.upstream == only);
                 // Of what never left nobody knows the path.
-                let left = line.upstream != DEFAULT || line.origin.is_some() || !line.attempts.is_empty();
-                if asked_for && left && line.is_forward() {
-                    replay.rejected += u64::from(line.is_rejected());
-                    upstreams.entry(path_of(&line, &mut paths).to_owned()).or_default().add(&line);
+                let left = forward.upstream != DEFAULT || forward.origin.is_some();
+                if asked_for && left {
+                    replay.rejected += u64::from(forward.is_rejected());
+                    upstreams.entry(path_of(&forward, &mut paths).to_owned()).or_default().add(&forward);
                 }
             }
-            None => replay.bad += 1,
+            Ok(Line::Refused(_)) => {}
+            Err(no_record) => {
+                replay.bad += 1;
+                replay.first_bad.get_or_insert((records.number(), no_record));
+            }
         }
     }
     for (name, seen) in upstreams {
@@ -91,14 +80,14 @@ pub(crate) fn read(records: &mut dyn BufRead, only: Option<&str>) -> io::Result<
 }
 
 /// What the path is called that a forward took.
-fn path_of<'l>(line: &'l Line<'_>, paths: &mut HashSet<String>) -> &'l str {
-    match line.origin.as_deref().filter(|_| line.upstream == DEFAULT) {
+fn path_of<'f>(forward: &'f Forward<'_>, paths: &mut HashSet<String>) -> &'f str {
+    match forward.origin.as_deref().filter(|_| forward.upstream == DEFAULT) {
         Some(origin) if paths.contains(origin) => origin,
         Some(origin) if paths.len() < MOST_PATHS => {
             paths.insert(origin.to_owned());
             origin
         }
-        Some(_) | None => &line.upstream,
+        Some(_) | None => &forward.upstream,
     }
 }
 
@@ -124,35 +113,31 @@ struct Seen {
 }
 
 impl Seen {
-    fn add(&mut self, line: &Line<'_>) {
+    fn add(&mut self, forward: &Forward<'_>) {
+        let at = forward.received;
         self.forwards += 1;
-        self.since = Some(self.since.map_or(line.at, |since| since.min(line.at)));
-        self.until = self.until.max(line.at);
-        if line.is_post() {
+        self.since = Some(self.since.map_or(at, |since| since.min(at)));
+        self.until = self.until.max(at);
+        if forward.confirmable && forward.is_once() {
             self.posts += 1;
-            self.payload += u64::from(line.bytes_in);
+            self.payload += u64::from(forward.bytes);
         }
-        self.nons += u64::from(!line.confirmable());
-        if self.clients.len() < MOST_CLIENTS && !self.clients.contains(&*line.client) {
-            self.clients.insert(line.client.to_string());
+        self.nons += u64::from(!forward.confirmable);
+        keep(&mut self.clients, &forward.client, MOST_CLIENTS);
+        if let Some(origin) = forward.origin.as_deref() {
+            keep(&mut self.origins, origin, MOST_ORIGINS);
         }
-        if let Some(origin) = line.origin.as_deref()
-            && self.origins.len() < MOST_ORIGINS
-            && !self.origins.contains(origin)
-        {
-            self.origins.insert(origin.to_owned());
-        }
-        if line.is_rejected() {
+        if forward.is_rejected() {
             return;
         }
-        let copies = line.attempts.iter().filter(|copy| copy.rto_ms > 0.0);
-        let sent: Vec<f64> = copies.map(|copy| copy.at_ms).collect();
-        match (&sent[..], line.first_ack_ms) {
+        let copies = forward.copies.iter().filter(|copy| copy.wait > 0.0);
+        let sent: Vec<f64> = copies.map(|copy| copy.at).collect();
+        match (&sent[..], forward.first_ack) {
             ([], _) => {}
-            ([at], Some(ack)) => {
-                let took = ((ack - at) / 1e3).max(1e-6);
+            ([sent], Some(ack)) => {
+                let took = ((ack - sent) / 1e3).max(1e-6);
                 self.fastest = Some(self.fastest.map_or(took, |fastest| fastest.min(took)));
-                self.sample(line.at + (at * 1e3) as i64, took);
+                self.sample(at + (sent * 1e3) as i64, took);
                 self.copies += 1;
             }
             (sent, Some(ack)) => {
@@ -209,9 +194,9 @@ impl Seen {
             several => format!(" to {several} origins taken as one"),
         };
         let about = format!(
-            "{} forwards{mixed} in records: half of the answers within {:.3} s, {:.2} % lost on each way",
+            "{} forwards{mixed} in records: half of the answers within {} s, {:.2} % lost on each way",
             self.forwards,
-            rtt.typical(),
+            decimals(rtt.typical()),
             loss * 100.0
         );
         let usual = Scenario::default();
@@ -234,5 +219,12 @@ impl Seen {
     }
 }
 
+/// Adds a text to those that are told apart, as long as there are not the most.
+fn keep(texts: &mut HashSet<String>, text: &str, most: usize) {
+    if texts.len() < most && !texts.contains(text) {
+        texts.insert(text.to_owned());
+    }
+}
+
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use coapway_config::escaped;
+
 use crate::figures::{METRICS, Metric, Unit, metric};
 use crate::scenario::{Pace, Scenario, USUAL_REQUESTS};
 use crate::statistics::Estimate;
@@ -9,12 +11,12 @@ use crate::study::{Study, Summary};
 
 /// What is compared with the first policy.
 const COMPARED: [&str; 6] = ["mean", "p95", "p99", "answered", "transmissions", "spurious"];
-const WIDTH: usize = 19;
-const TITLE: usize = 43;
+const WIDTH: usize = 20;
+const TITLE: usize = 42;
 
 /// The table of a cell.
 pub(crate) fn table(study: &Study, scenario: &Scenario, summaries: &[Summary]) -> String {
-    let mut text = format!("{}\n{}\n", scenario.title(), described(study, scenario));
+    let mut text = format!("{}\n{}\n", escaped(scenario.title()), described(study, scenario));
     let line = |text: &mut String, title: &str, cells: &mut dyn Iterator<Item = String>| {
         let _ = write!(text, "  {title:<TITLE$}");
         for cell in cells {
@@ -24,7 +26,11 @@ pub(crate) fn table(study: &Study, scenario: &Scenario, summaries: &[Summary]) -
         text.push('\n');
     };
     text.push('\n');
-    line(&mut text, "", &mut study.policies.iter().map(|policy| shortened(&policy.name)));
+    let heads: Vec<_> = study.policies.iter().map(|policy| head(&policy.name)).collect();
+    for row in 0..heads.iter().map(Vec::len).max().unwrap_or_default() {
+        let part = |head: &Vec<String>| head.get(row).cloned().unwrap_or_default();
+        line(&mut text, "", &mut heads.iter().map(part));
+    }
     for (place, metric) in METRICS.iter().enumerate() {
         let estimates = summaries.iter().filter_map(|summary| summary.estimates.get(place));
         if estimates.clone().all(|estimate| estimate.mean.is_nan()) {
@@ -41,7 +47,7 @@ pub(crate) fn table(study: &Study, scenario: &Scenario, summaries: &[Summary]) -
         );
     }
     if summaries.len() > 1 && study.runs > 1 {
-        let first = shortened(&study.policies[0].name);
+        let first = escaped(&study.policies[0].name);
         let _ = writeln!(
             text,
             "\n  more or less than {first}, run by run; = where 95 % confidence does not tell"
@@ -89,11 +95,27 @@ fn rounded(number: f64) -> f64 {
     (number * 1e4).round() / 1e4
 }
 
-fn shortened(name: &str) -> String {
-    if name.chars().count() <= WIDTH {
-        return name.to_owned();
+/// The head of a column, in as many lines as it takes: policies often differ in their last letters only. Lines
+/// end behind a comma where they can.
+fn head(name: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let name = escaped(name).to_string();
+    for part in name.split_inclusive(',') {
+        let mut letters: Vec<char> = part.chars().collect();
+        while !letters.is_empty() {
+            let rest = letters.split_off(letters.len().min(WIDTH));
+            if let Some(last) = lines.last_mut() {
+                let taken = last.chars().count();
+                if taken > 0 && taken + letters.len() > WIDTH {
+                    lines.push(letters.into_iter().collect());
+                } else {
+                    last.extend(letters);
+                }
+            }
+            letters = rest;
+        }
     }
-    name.chars().take(WIDTH - 1).chain(['…']).collect()
+    lines
 }
 
 fn cell(unit: Unit, Estimate { mean, within }: Estimate) -> String {
@@ -147,9 +169,11 @@ pub(crate) fn shown(unit: Unit, value: f64) -> (String, &'static str) {
     }
 }
 
-/// To the millisecond, or to a tenth of it where that is all there is.
-fn decimals(seconds: f64) -> String {
-    if seconds < 0.1 {
+/// To the millisecond, to a tenth of it where that is all there is, or to the microsecond.
+pub(crate) fn decimals(seconds: f64) -> String {
+    if (1e-6..1e-3).contains(&seconds) {
+        format!("{seconds:.6}")
+    } else if seconds < 0.1 {
         format!("{seconds:.4}")
     } else if seconds < 10.0 {
         format!("{seconds:.3}")
@@ -161,6 +185,31 @@ fn decimals(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn heads_that_begin_alike_stay_apart() {
+        assert_eq!(head("default"), ["default"]);
+        assert_eq!(head("p95,nstart=1"), ["p95,nstart=1"]);
+        assert_eq!(head("p95,rto.factor=1.5,max_wait=20s"), ["p95,rto.factor=1.5,", "max_wait=20s"]);
+        assert_eq!(head("p95,rto.factor=1.5,max_wait=30s")[1], "max_wait=30s");
+        let long = "a-configuration-of-mine-number-2.toml";
+        assert_eq!(head(long).concat(), long);
+        assert_eq!(head("a\u{1b}[31m.toml"), ["a\\u{1b}[31m.toml"]);
+        assert!(
+            [long, "p95,rto.factor=1.5,max_wait=30s", "é".repeat(99).as_str()]
+                .iter()
+                .all(|name| { head(name).iter().all(|line| (1..=WIDTH).contains(&line.chars().count())) })
+        );
+    }
+
+    #[test]
+    fn times_below_a_millisecond_are_not_nothing() {
+        let told = [0.0, 4e-7, 3.1e-6, 0.000_999, 0.001, 0.0314, 0.5, 12.345].map(decimals);
+        let expected = ["0.0000", "0.0000", "0.000003", "0.000999", "0.0010", "0.0314", "0.500", "12.35"];
+        assert_eq!(told, expected);
+        let widest = cell(Unit::Seconds, Estimate { mean: 0.000_312, within: 0.000_012 });
+        assert_eq!(widest, "0.000312 ±0.000012 s");
+    }
 
     #[test]
     fn no_share_goes_beyond_what_a_share_can_be() {

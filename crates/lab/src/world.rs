@@ -138,8 +138,7 @@ impl<'s> World<'s> {
             return true;
         }
         let (event, wake) = (self.post.queue.next(), self.wake);
-        let patience = self.clients.next_patience();
-        let Some(next) = [event, wake, patience].into_iter().flatten().min() else { return false };
+        let Some(next) = self.next() else { return false };
         if next > limit {
             return false;
         }
@@ -153,12 +152,21 @@ impl<'s> World<'s> {
         } else if wake == Some(next) {
             self.wakes += 1;
             assert!(self.wakes < MOST_WAKES, "a timer of the proxy fires without end at {}", self.now);
-            self.proxy.handle_input(Input::Wake, self.now);
-            self.drain();
+            self.wake();
         } else {
             self.clients.lose_patience(&mut self.exchanges, &mut self.post, self.now);
         }
         true
+    }
+
+    /// When the next thing happens.
+    fn next(&self) -> Option<Instant> {
+        [self.post.queue.next(), self.wake, self.clients.next_patience()].into_iter().flatten().min()
+    }
+
+    fn wake(&mut self) {
+        self.proxy.handle_input(Input::Wake, self.now);
+        self.drain();
     }
 
     fn happen(&mut self, event: Event) {

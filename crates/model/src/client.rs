@@ -7,6 +7,7 @@ use coapway_endpoint::{RoundTrip, Schedule, TransmissionParameters};
 use coapway_time::Instant;
 
 use crate::fasor::{Fasor, FasorWaits};
+use crate::foreign::Foreign;
 use crate::policy::{Ping, Policy, Timer};
 
 /// ACK_TIMEOUT.
@@ -21,6 +22,7 @@ const UNLIMITED: Duration = Duration::MAX;
 enum Known {
     Product(Box<RoundTrip>),
     Fasor(Fasor),
+    Foreign(Foreign),
 }
 
 /// The waits of one exchange.
@@ -203,40 +205,41 @@ impl Known {
         match policy.timer {
             Timer::Product(parameters) => Self::Product(Box::new(RoundTrip::new(parameters, INITIAL))),
             Timer::Fasor(parameters) => Self::Fasor(Fasor::new(parameters)),
+            Timer::Foreign(parameters) => Self::Foreign(Foreign::new(parameters)),
         }
     }
 
     fn begin(&mut self, policy: &Policy, random: &mut fastrand::Rng, now: Instant) -> Waits {
-        match self {
-            Self::Product(round_trip) => {
-                let timing = round_trip.timeout(UNLIMITED, 0, now);
-                let schedule = Schedule {
-                    timeout: timing.timeout,
-                    random_factor: timing.random_factor.unwrap_or(policy.random_factor),
-                    back_off: timing.back_off,
-                    max_retransmit: policy.max_retransmit,
-                    span: UNLIMITED,
-                    last_copy_before: Instant::FAR_FUTURE,
-                    deadline: Instant::FAR_FUTURE,
-                    ..Schedule::new(&TransmissionParameters::default(), now)
-                };
-                Waits::Schedule { schedule, first: schedule.first_wait(random) }
-            }
-            Self::Fasor(fasor) => Waits::Fasor(fasor.begin(random)),
-        }
+        let timing = match self {
+            Self::Product(round_trip) => round_trip.timeout(UNLIMITED, 0, now),
+            Self::Foreign(foreign) => foreign.timing(),
+            Self::Fasor(fasor) => return Waits::Fasor(fasor.begin(random)),
+        };
+        let schedule = Schedule {
+            timeout: timing.timeout.min(policy.longest_timeout),
+            random_factor: timing.random_factor.unwrap_or(policy.random_factor),
+            back_off: timing.back_off,
+            max_retransmit: policy.max_retransmit,
+            span: UNLIMITED,
+            last_copy_before: Instant::FAR_FUTURE,
+            deadline: Instant::FAR_FUTURE,
+            ..Schedule::new(&TransmissionParameters::default(), now)
+        };
+        Waits::Schedule { schedule, first: schedule.first_wait(random) }
     }
 
     fn timeout(&self) -> Duration {
         match self {
             Self::Product(round_trip) => round_trip.in_force(UNLIMITED),
             Self::Fasor(fasor) => fasor.timeout(),
+            Self::Foreign(foreign) => foreign.timing().timeout,
         }
     }
 
     fn minimum(&self) -> Option<Duration> {
         match self {
             Self::Product(round_trip) => round_trip.minimum(),
-            Self::Fasor(_) => None,
+            Self::Fasor(_) | Self::Foreign(_) => None,
         }
     }
 
@@ -244,6 +247,7 @@ impl Known {
         match self {
             Self::Product(round_trip) => round_trip.sample(sample, now),
             Self::Fasor(fasor) => fasor.exact(sample),
+            Self::Foreign(foreign) => foreign.took(sample, 0),
         }
     }
 
@@ -251,13 +255,14 @@ impl Known {
         match self {
             Self::Product(round_trip) => round_trip.ambiguous(since_first, retransmissions, now),
             Self::Fasor(fasor) => fasor.ambiguous(since_first),
+            Self::Foreign(foreign) => foreign.took(since_first, retransmissions),
         }
     }
 
     fn timed_out(&mut self, used: Duration) {
         match self {
             Self::Product(round_trip) => round_trip.timed_out(used, false),
-            Self::Fasor(_) => {}
+            Self::Fasor(_) | Self::Foreign(_) => {}
         }
     }
 
@@ -265,6 +270,7 @@ impl Known {
         match self {
             Self::Product(round_trip) => round_trip.failed(began, now),
             Self::Fasor(fasor) => fasor.failed(began, now),
+            Self::Foreign(_) => {}
         }
     }
 }

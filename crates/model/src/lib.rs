@@ -4,7 +4,7 @@
 //! ```text
 //! Policy ──▶ Client: exchanges one after the other ──▶ Engine ──▶ Path: Lossy | Fifo
 //!              │ RoundTrip, Schedule (coapway-endpoint)   │
-//!              └ or Fasor                                 └─▶ Tally: latencies, copies, conservation, a hash
+//!              └ or Fasor, Foreign                        └─▶ Tally: latencies, copies, conservation, a hash
 //! ```
 //!
 //! All limits are lifted: no `max_wait`, no MAX_TRANSMIT_SPAN, no window, no queue in front of the path.
@@ -22,6 +22,7 @@ mod client;
 mod engine;
 pub mod fasor;
 pub mod fifo;
+pub mod foreign;
 pub mod formulas;
 pub mod loss;
 pub mod policy;

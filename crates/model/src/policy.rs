@@ -5,6 +5,7 @@ use std::time::Duration;
 use coapway_endpoint::{Carry, Estimator, RtoParameters};
 
 use crate::fasor::FasorParameters;
+use crate::foreign::{CocoaParameters, ForeignParameters};
 
 /// How timeouts are found and used.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,6 +18,8 @@ pub struct Policy {
     pub telling: Telling,
     /// The longest first wait as a multiple of the shortest, where the estimator has none of its own.
     pub random_factor: f64,
+    /// No first wait is longer before it is drawn.
+    pub longest_timeout: Duration,
     /// No wait is longer.
     pub longest_wait: Duration,
     /// MAX_RETRANSMIT.
@@ -30,6 +33,8 @@ pub enum Timer {
     Product(RtoParameters),
     /// FASOR, which the product does not have.
     Fasor(FasorParameters),
+    /// One that others ship.
+    Foreign(ForeignParameters),
 }
 
 /// How it becomes known which copy an Acknowledgement is for.
@@ -91,6 +96,7 @@ impl Policy {
             timer: Timer::Product(parameters),
             telling,
             random_factor: 1.5,
+            longest_timeout: NEVER_TRUNCATED,
             longest_wait: NEVER_TRUNCATED,
             max_retransmit: 4,
         }
@@ -148,9 +154,33 @@ impl Policy {
         Self::product(name, Estimator::P95, telling).with(|rto| rto.carry = Carry::Never)
     }
 
+    /// The quantile times a factor of all samples there are, ambiguous ones as well, and at most 10 s: as one
+    /// finds it described, and why it takes a cap.
+    fn p95_of_all() -> Self {
+        let policy = Self::p95("p95 of all, capped", Telling { takes_all: true, ..Telling::CLEAN });
+        Self { longest_timeout: Duration::from_secs(10), ..policy }
+    }
+
     /// FASOR.
     pub fn fasor(name: &'static str, parameters: FasorParameters) -> Self {
         Self { timer: Timer::Fasor(parameters), ..Self::product(name, Estimator::Fixed, Telling::CLEAN) }
+    }
+
+    /// What others ship; they tell copies apart by nothing.
+    pub fn foreign(name: &'static str, parameters: ForeignParameters) -> Self {
+        Self { timer: Timer::Foreign(parameters), ..Self::product(name, Estimator::Fixed, Telling::CLEAN) }
+    }
+
+    /// CoCoA as others understand it.
+    fn cocoa_of(name: &'static str, parameters: CocoaParameters) -> Self {
+        let longest_wait = Duration::from_secs(32);
+        Self { longest_wait, ..Self::foreign(name, ForeignParameters::Cocoa(parameters)) }
+    }
+
+    /// Californium's Basic RTO.
+    fn basic() -> Self {
+        let bounds = (Duration::from_millis(500), Duration::from_secs(32));
+        Self::foreign("basic 1.5 (Californium)", ForeignParameters::Basic { factor: 1.5, bounds })
     }
 
     /// What the tables show.
@@ -163,18 +193,22 @@ impl Policy {
             Self::product("linux", Estimator::Linux, Telling::CLEAN),
             Self::cocoa(true),
             Self::cocoa(false),
+            Self::cocoa_of("cocoa (Californium)", CocoaParameters::CALIFORNIUM),
+            Self::cocoa_of("cocoa (er-coap)", CocoaParameters::ER_COAP),
+            Self::basic(),
             Self::peakhopper(),
             Self::product("pto", Estimator::Pto, Telling::CLEAN),
             Self::p95("p95 without carry", Telling::CLEAN),
             Self::product("p95", Estimator::P95, Telling::CLEAN),
             Self::p95("p95", Telling::CLEAN).carrying("p95 in force", Carry::InForce),
-            Self::p95("p95 of all samples", Telling { takes_all: true, ..Telling::CLEAN }),
+            Self::p95_of_all(),
             Self::budget("budget 0.05", 0.05, Telling::CLEAN),
             Self::budget("budget", 0.05, Telling::CLEAN).carrying("budget 0.05 ran out", Carry::RanOut),
             Self::budget("budget 0.05 + ping", 0.05, Telling::PING),
             Self::budget("budget 0.05 + duplicates + ping", 0.05, Telling::ALL),
             Self::budget("budget 0.05 + fresh MID", 0.05, Telling::FRESH),
             Self::budget("budget 0.10 + fresh MID", 0.10, Telling::FRESH),
+            Self::budget("budget 0.20 + fresh MID", 0.20, Telling::FRESH),
             Self::fasor("fasor as drafted", FasorParameters::DRAFT),
             Self::fasor("fasor, capped", FasorParameters::CAPPED),
         ]

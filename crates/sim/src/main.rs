@@ -1,8 +1,9 @@
 //! `coapway-sim`: replays a storm or plays scenarios and shows what happened.
 
+use std::fmt;
+use std::io::{self, Write as _};
 use std::path::Path;
-use std::process::ExitCode;
-
+use std::process::{self, ExitCode};
 use std::time::Duration;
 
 use coapway_sim::scenario::Scenario;
@@ -22,6 +23,22 @@ usage:
 
 const WRONG_USE: u8 = 2;
 
+/// Prints a text. Whoever read the output has seen enough when nobody reads any more.
+fn say(text: impl fmt::Display) {
+    if let Err(error) = write!(io::stdout(), "{text}") {
+        let is_over = error.kind() == io::ErrorKind::BrokenPipe;
+        if !is_over {
+            let _ = writeln!(io::stderr(), "coapway-sim: cannot write to standard output: {error}");
+        }
+        process::exit(i32::from(!is_over));
+    }
+}
+
+/// The same of a line.
+macro_rules! say {
+    ($($text:tt)*) => { say(format_args!("{}\n", format_args!($($text)*))) };
+}
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -37,7 +54,7 @@ fn main() -> ExitCode {
         Some(true) => ExitCode::SUCCESS,
         Some(false) => ExitCode::FAILURE,
         None => {
-            eprintln!("{USAGE}");
+            let _ = writeln!(io::stderr(), "{USAGE}");
             ExitCode::from(WRONG_USE)
         }
     }
@@ -48,43 +65,70 @@ fn numbers(range: &str) -> Option<(u64, u64)> {
     Some((from.parse().ok()?, until.parse().ok()?))
 }
 
+/// What a soak can be asked: what each number is, what it is when nothing is said, and the most.
+type Numbers = [(&'static str, u64, u64); 3];
+
+/// The number at a place, or what is usual.
+///
+/// Errors: it is none, or one too large; a machine has no room for any number of exchanges.
+fn number(given: &[&str], place: usize, numbers: &Numbers) -> Result<u64, String> {
+    let (name, usual, most) = numbers[place];
+    let Some(text) = given.get(place) else { return Ok(usual) };
+    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| format!("{name}: {text:?} is no whole number from 1 to {most}"))
+}
+
 /// Nothing when that means nothing.
-fn soak(which: &str, numbers: &[&str]) -> Option<bool> {
-    let numbers: Vec<u64> = numbers.iter().map(|number| number.parse().ok()).collect::<Option<_>>()?;
-    let number = |place: usize, usual| numbers.get(place).copied().unwrap_or(usual);
-    let report = match which {
-        "storms" => {
-            let (seeds, threads) = (number(0, 10_000), number(1, 1));
-            measured(|| storms::run(0..seeds, threads as usize))
-        }
-        "standing" => {
-            let usual = Standing::default();
-            let exchanges = number(0, usual.exchanges as u64) as usize;
-            let duration = Duration::from_secs(number(1, usual.duration.as_secs()));
-            measured(|| standing::run(Standing { exchanges, duration }))
-        }
-        "flood" => {
-            let Flood { rate, seconds, source_ports } = Flood::default();
-            let [rate, seconds, source_ports] = [rate, seconds, source_ports].map(u64::from);
-            let narrow = |place, usual| u32::try_from(number(place, usual)).ok();
-            let (rate, seconds) = (narrow(0, rate)?, narrow(1, seconds)?);
-            let source_ports = narrow(2, source_ports)?;
-            measured(|| flood::run(Flood { rate, seconds, source_ports }))
-        }
+fn soak(which: &str, given: &[&str]) -> Option<bool> {
+    let (standing, flood) = (Standing::default(), Flood::default());
+    let places = if which == "flood" { 3 } else { 2 };
+    let numbers = match which {
+        "storms" => [("SEEDS", 10_000, 1_000_000_000), ("THREADS", 1, 256), ("nothing", 1, 1)],
+        "standing" => [
+            ("EXCHANGES", standing.exchanges as u64, 1_000_000),
+            ("SECONDS", standing.duration.as_secs(), 604_800),
+            ("nothing", 1, 1),
+        ],
+        "flood" => [
+            ("REQUESTS_PER_SECOND", flood.rate.into(), 1_000_000),
+            ("SECONDS", flood.seconds.into(), 604_800),
+            ("SOURCE_PORTS", flood.source_ports.into(), 4096),
+        ],
         _ => return None,
     };
-    println!("{report}");
+    let numbers = match [0, 1, 2].map(|place| number(given, place, &numbers)) {
+        [Ok(first), Ok(second), Ok(third)] if given.len() <= places => [first, second, third],
+        all => {
+            for complaint in all.into_iter().filter_map(Result::err) {
+                let _ = writeln!(io::stderr(), "coapway-sim: {complaint}");
+            }
+            return None;
+        }
+    };
+    let [first, second, third] = numbers;
+    let report = match which {
+        "storms" => measured(|| storms::run(0..first, second as usize)),
+        "standing" => {
+            let duration = Duration::from_secs(second);
+            measured(|| standing::run(Standing { exchanges: first as usize, duration }))
+        }
+        _ => {
+            let [rate, seconds, source_ports] = [first, second, third].map(|number| number as u32);
+            measured(|| flood::run(Flood { rate, seconds, source_ports }))
+        }
+    };
+    say!("{report}");
     Some(report.findings.is_empty())
 }
 
 fn replay(seed: u64, log: bool) -> bool {
     let world = storm::replay(seed);
     let journal = world.journal();
-    print!("{}", if log { journal.log() } else { journal.diagram() });
+    say(if log { journal.log() } else { journal.diagram() });
     match storm::run(seed) {
-        Ok(tally) => println!("seed {seed}: nothing violated; {tally}"),
+        Ok(tally) => say!("seed {seed}: nothing violated; {tally}"),
         Err(failed) => {
-            println!("{failed}");
+            say!("{failed}");
             return false;
         }
     }
@@ -93,25 +137,25 @@ fn replay(seed: u64, log: bool) -> bool {
 
 fn run(from: u64, until: u64) -> bool {
     let failed = (from..until).filter_map(|seed| storm::run(seed).err());
-    let failed = failed.map(|failed| println!("{failed}")).count();
-    println!("{failed} of {} seeds violated something", until.saturating_sub(from));
+    let failed = failed.map(|failed| say!("{failed}")).count();
+    say!("{failed} of {} seeds violated something", until.saturating_sub(from));
     failed == 0
 }
 
 fn scenarios(files: &[&str]) -> bool {
     let mut failed = 0;
     for file in files {
-        println!("{file}");
+        say!("{file}");
         let played = Scenario::read(Path::new(file)).and_then(|scenario| {
             let (result, journal) = scenario.rehearse(0);
-            print!("{}", journal.diagram());
+            say(journal.diagram());
             result
         });
         if let Err(error) = played {
-            println!("{error}");
+            say!("{error}");
             failed += 1;
         }
     }
-    println!("{failed} of {} scenarios failed", files.len());
+    say!("{failed} of {} scenarios failed", files.len());
     failed == 0
 }

@@ -95,7 +95,10 @@ fn tune(
         let text = if arguments.json {
             format!("{:#}\n", json::of(tally, advice))
         } else {
-            std::iter::once(report::head(tally)).chain(advice.iter().map(report::upstream)).collect()
+            let text: String =
+                std::iter::once(report::head(tally)).chain(advice.iter().map(report::upstream)).collect();
+            // Names of files and what bad lines say come from elsewhere.
+            coapway_config::escaped_lines(text).to_string()
         };
         match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
             Ok(()) => {}

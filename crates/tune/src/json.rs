@@ -1,10 +1,11 @@
 //! The same for programs.
 
+use coapway_records::METHODS;
 use serde_json::{Map, Value, json};
 
 use crate::advice::{Advice, Known, MEASURES, Verdict};
 use crate::interval::Interval;
-use crate::line::METHODS;
+
 use crate::policy::{Policy, Setting};
 use crate::predictor::Runs;
 use crate::report::toml;

@@ -1,7 +1,7 @@
 //! What forward records say of the path to each origin, and which parameters fit it.
 //!
 //! ```text
-//! records ─▶ lines ─▶ line ─▶ tally ─▶ observed     one per upstream, of fixed size
+//! records ─▶ coapway-records ─▶ tally ─▶ observed    one per upstream, of fixed size
 //!                                         │ fit, neighbours
 //!                                         ▼
 //!                              estimate: loss, round-trip times, bursts, each with its interval
@@ -20,8 +20,6 @@ mod fit;
 mod histogram;
 mod interval;
 mod json;
-mod line;
-mod lines;
 mod neighbours;
 mod numbers;
 mod observed;

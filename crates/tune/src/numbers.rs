@@ -7,6 +7,8 @@ use crate::interval::Interval;
 pub(crate) fn time(millis: f64) -> String {
     match millis {
         ..0.0 => format!("-{}", time(-millis)),
+        0.0 => "0 ms".to_owned(),
+        ..1.0 => format!("{millis:.3} ms"),
         ..10.0 => format!("{millis:.1} ms"),
         ..1000.0 => format!("{millis:.0} ms"),
         ..10_000.0 => format!("{:.2} s", millis / 1000.0),
@@ -100,6 +102,7 @@ mod tests {
 
     #[test]
     fn numbers_have_the_digits_that_matter() {
+        assert_eq!([0.0, 0.0421, 0.5].map(time), ["0 ms", "0.042 ms", "0.500 ms"]);
         assert_eq!([9.96, 228.4, 1534.0, 30_000.0].map(time), ["10.0 ms", "228 ms", "1.53 s", "30.0 s"]);
         assert_eq!(
             [0.0, 0.5, 0.9998, 1.0, 0.004].map(percent),

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use coapway_records::{Answer, Cause, Copy, Forward, METHODS};
+
 use crate::blocks::BLOCK;
 use crate::fit::{Fit, Seen};
 use crate::histogram::Histogram;
-use crate::line::{Answer, Cause, Forward, METHODS};
 use crate::neighbours::Neighbours;
 use crate::trial::{Reservoir, Trial};
 
@@ -181,7 +182,7 @@ impl Observed {
                 half.thinking.add(forward.total - ack);
             }
             let only = forward.copies.len() == 1;
-            let in_time = |first: &crate::line::Copy| forward.total < first.at + first.wait;
+            let in_time = |first: &Copy| forward.total < first.at + first.wait;
             if only && forward.copies.first().is_some_and(in_time) {
                 self.separate_in_time += 1;
                 self.without_acknowledgement += u64::from(forward.first_ack.is_none());

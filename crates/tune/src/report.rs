@@ -6,9 +6,10 @@ use std::fmt::Write as _;
 
 pub(crate) use self::proposal::toml;
 
+use coapway_records::METHODS;
+
 use crate::advice::{Advice, Known, Verdict};
 use crate::estimate::{Estimate, Need};
-use crate::line::METHODS;
 use crate::numbers::{between, bytes, count, minute, percent, time};
 use crate::observed::Observed;
 use crate::tally::{MOST_UPSTREAMS, Tally};

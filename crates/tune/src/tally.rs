@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
-use crate::line::{self, Bad, Line};
-use crate::lines::{Lines, Next};
+use coapway_records::{Bad, Line, NoRecord, Records};
+
 use crate::observed::Observed;
 
 /// Upstreams that are told apart; records of others are counted only.
@@ -56,30 +56,21 @@ impl Tally {
         reader: impl BufRead,
         mut progress: impl FnMut(u64),
     ) -> io::Result<()> {
-        let mut lines = Lines::new(reader);
-        let (before, mut number) = (self.bytes, 0);
+        let mut records = Records::new(reader);
+        let before = self.bytes;
         self.ids.end();
-        loop {
-            number += 1;
-            let read = match lines.next()? {
-                Next::End => break,
-                Next::TooLong => {
-                    Err((Bad::TooLong, format!("more than {} bytes", crate::lines::LONGEST_LINE)))
-                }
-                Next::Line([]) => continue,
-                Next::Line(line) => line::read(line).map(|line| self.take(line)),
-            };
+        while let Some(line) = records.next_line()? {
             self.lines += 1;
-            if let Err((bad, why)) = read {
-                let example = || Example { file: name.to_owned(), line: number, why };
+            if let Err(NoRecord { bad, why }) = line.map(|line| self.take(line)) {
+                let example = || Example { file: name.to_owned(), line: records.number(), why };
                 self.bad.entry(bad).or_insert_with(|| (0, example())).0 += 1;
             }
-            self.bytes = before + lines.read();
-            if number % 8192 == 0 {
+            self.bytes = before + records.read();
+            if self.lines.is_multiple_of(8192) {
                 progress(self.bytes);
             }
         }
-        self.bytes = before + lines.read();
+        self.bytes = before + records.read();
         self.ids.end();
         Ok(())
     }

@@ -1,8 +1,7 @@
 //! What one exchange tells about the path: copies that left, and what came back.
 
+use coapway_records::{Answer, Cause, Forward};
 use smallvec::SmallVec;
-
-use crate::line::{Answer, Cause, Forward};
 
 /// Copies beyond these say nothing new.
 pub(crate) const MOST: usize = 12;
@@ -96,12 +95,13 @@ impl<T> Reservoir<T> {
 
 #[cfg(test)]
 mod tests {
+    use coapway_records::{Line, Records};
+
     use super::*;
-    use crate::line::{Line, read};
 
     fn trial(line: &str) -> Option<Trial> {
-        match read(line.trim_end().as_bytes()) {
-            Ok(Line::Forward(forward)) => Trial::of(&forward),
+        match Records::new(line.as_bytes()).next_line() {
+            Ok(Some(Ok(Line::Forward(forward)))) => Trial::of(&forward),
             other => panic!("{other:?}"),
         }
     }

@@ -26,7 +26,7 @@ struct Measure {
     of_the_answered: bool,
 }
 
-const MEASURES: [Measure; 5] = [
+const MEASURES: [Measure; 7] = [
     Measure {
         key: "answered",
         title: "answered",
@@ -56,6 +56,22 @@ const MEASURES: [Measure; 5] = [
         title: "P99",
         more_is_better: false,
         show: seconds,
+        counts: 0.05,
+        of_the_answered: true,
+    },
+    Measure {
+        key: "survived",
+        title: "answered of those asked in an outage",
+        more_is_better: true,
+        show: percent,
+        counts: 0.001,
+        of_the_answered: false,
+    },
+    Measure {
+        key: "resent",
+        title: "sent again needlessly",
+        more_is_better: false,
+        show: percent,
         counts: 0.05,
         of_the_answered: true,
     },
@@ -105,7 +121,7 @@ fn loss(report: &Report, cell: &Cell, measure: &Measure) -> Option<Loss> {
         let gain = if measure.more_is_better { difference.mean } else { -difference.mean };
         let rival = own + difference.mean;
         let comparable = !measure.of_the_answered || answered(*policy) >= answered(0) - AS_MANY;
-        let matters = measure.key != "spurious" || own > FEW_COPIES;
+        let matters = !matches!(measure.key, "spurious" | "resent") || own > FEW_COPIES;
         // Against next to nothing everything is a loss without bounds.
         let weight = gain / rival.abs().max(own.abs() / 10.0);
         (comparable && matters && gain > difference.within && weight > measure.counts)

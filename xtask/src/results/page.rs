@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::holds::{self, Studies};
 use super::losses::{Loss, losses, seconds};
 use super::report::{Cell, Report};
 
@@ -9,7 +10,7 @@ use super::report::{Cell, Report};
 const COLLAPSED: f64 = 0.5;
 
 /// Own loads, all loads with GET only, and one load with a mix.
-pub(super) fn page(own: &Report, loads: &Report, mixed: &Report) -> String {
+pub(super) fn page(own: &Report, loads: &Report, mixed: &Report, must: &Studies) -> String {
     let mut page = format!(
         "# Results\n\n\
          What `coapway simulate` says of the shipped settings (`default`) and of others, in every scenario that comes \
@@ -19,6 +20,7 @@ pub(super) fn page(own: &Report, loads: &Report, mixed: &Report) -> String {
          scenario's own load, {} elsewhere; `±` is the 95 % confidence interval over runs.\n",
         own.seed, own.runs, loads.runs
     );
+    page.push_str(&holds::section(must));
     page.push_str("\n## Where the default loses\n\n");
     page.push_str(
         "Each measure in which another policy does better run by run, with 95 % confidence and by more than 5 % (of \
@@ -34,10 +36,13 @@ pub(super) fn page(own: &Report, loads: &Report, mixed: &Report) -> String {
         collapses(&mut page, report);
     }
     page.push_str("\n## Under the scenario's own load\n\n");
-    page.push_str("Mean latency, P95, P99 · answered · copies per request, spurious ones of them.\n\n");
+    page.push_str("Mean latency, P95, P99 · answered · copies per request, spurious ones of them · requests sent again needlessly · \
+         where there are outages, answered of those asked in one that ended in time.\n\n",
+    );
     table(&mut page, own, false, all_of);
     page.push_str(
-        "\n## GET at 1, 5, 20 and 100 requests/s\n\nMean latency, P95 · answered · copies per request; 10 minutes. \
+        "\n## GET at 1, 5, 20 and 100 requests/s\n\nMean latency, P95 · answered · copies per request · requests \
+         sent again needlessly; 10 minutes. \
          Scenarios that differ in nothing but their own load stand here once, and LoRaWAN carries no such load.\n\n",
     );
     table(&mut page, loads, true, short_of);
@@ -134,15 +139,21 @@ fn all_of(cell: &Cell, policy: usize) -> String {
     let (p95, p99) = (time(cell, policy, "p95"), time(cell, policy, "p99"));
     let answered = share(cell, policy, "answered");
     let (copies, spurious) = (number(cell, policy, "transmissions", 2), number(cell, policy, "spurious", 3));
-    format!("{mean}, {p95}, {p99} · {answered} · {copies}, {spurious}")
+    let resent = share(cell, policy, "resent");
+    let survived = match cell.metric(policy, "survived") {
+        Some(_) => format!(" · {}", share(cell, policy, "survived")),
+        None => String::new(),
+    };
+    format!("{mean}, {p95}, {p99} · {answered} · {copies}, {spurious} · {resent}{survived}")
 }
 
 fn short_of(cell: &Cell, policy: usize) -> String {
     let (mean, p95) = (time(cell, policy, "mean"), time(cell, policy, "p95"));
     format!(
-        "{mean}, {p95} · {} · {}",
+        "{mean}, {p95} · {} · {} · {}",
         share(cell, policy, "answered"),
-        number(cell, policy, "transmissions", 2)
+        number(cell, policy, "transmissions", 2),
+        share(cell, policy, "resent")
     )
 }
 
@@ -178,6 +189,14 @@ mod tests {
         Report::new(&report).expect("complete")
     }
 
+    fn nothing() -> Studies {
+        let none = || {
+            let report = json!({ "seed": 1, "runs": 40, "policies": [], "cells": [] });
+            Report::new(&report).expect("complete")
+        };
+        Studies { cold: none(), warm: none(), steady: none(), outages: none() }
+    }
+
     fn found(own: (f64, f64), rival: (f64, f64), within: f64) -> Vec<&'static str> {
         losses(&report(own, rival, within)).iter().map(|loss| loss.measure).collect()
     }
@@ -194,11 +213,11 @@ mod tests {
     #[test]
     fn the_page_says_where_the_default_loses_or_collapses() {
         let fine = || report((0.5, 1.0), (1.0, 1.0), 0.1);
-        let text = page(&fine(), &fine(), &fine());
+        let text = page(&fine(), &fine(), &fine(), &nothing());
         assert!(text.contains("Nowhere.") && text.contains("collapses nowhere"), "{text}");
-        assert!(text.contains("| lan | 0.50 s ±2.0 %, -, - · 100.00 % · -, - |"), "{text}");
+        assert!(text.contains("| lan | 0.50 s ±2.0 %, -, - · 100.00 % · -, - · - |"), "{text}");
         let bad = report((1.0, 0.2), (0.5, 0.9), 0.1);
-        let text = page(&bad, &fine(), &fine());
+        let text = page(&bad, &fine(), &fine(), &nothing());
         assert!(text.contains("| lan | 5 | answered | 20.00 % | 90.00 % | `fixed` |"), "{text}");
         assert!(text.contains("collapses where another survives: lan"), "{text}");
     }

@@ -57,6 +57,12 @@ impl Cell {
         estimate(&self.results.get(policy)?["metrics"][key])
     }
 
+    /// What it came to in each run in which it was measured.
+    pub(super) fn runs(&self, policy: usize, key: &str) -> Vec<f64> {
+        let runs = self.results.get(policy).and_then(|result| result["runs"].as_array());
+        runs.into_iter().flatten().filter_map(|run| run[key].as_f64()).collect()
+    }
+
     /// How much more that is than what the first policy came to, run by run.
     pub(super) fn difference(&self, policy: usize, key: &str) -> Option<Estimate> {
         estimate(&self.results.get(policy)?["differences_from_first"][key])

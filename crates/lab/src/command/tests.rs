@@ -3,6 +3,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::figures::METRICS;
+use crate::replay::tests::record;
 
 #[derive(Parser)]
 struct Line {
@@ -125,12 +126,7 @@ fn a_file_is_a_scenario_and_its_errors_say_where() {
 fn records_are_a_path_of_their_own() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("records");
-    let record = |second: u32| {
-        format!(
-            "{{\"ts\":\"2026-01-01T00:00:{second:02}Z\",\"event\":\"forward\",\"client\":\"c\",\"upstream\":\"boiler\",\"method\":\"GET\",\
-             \"type\":\"con\",\"attempts\":[{{\"at_ms\":0,\"rto_ms\":500}}],\"first_ack_ms\":300,\"bytes_in\":9}}\n"
-        )
-    };
+    let record = |second: u32| record(second.into(), &[0.0], Some(300.0));
     std::fs::write(&file, (0..60).map(record).collect::<String>()).expect("written");
     let table =
         shown(&format!("--replay {} --policy default --policy fixed --runs 2 --quiet", file.display()));
@@ -156,9 +152,61 @@ fn rejections_are_told_by_number() {
 }
 
 #[test]
+fn more_runs_than_memory_holds_are_refused_before_the_first() {
+    let what = trouble("all --runs 10000 --load 1,2,3 --policy default --policy fixed");
+    assert!(what.contains("at most 100000 are kept in memory\n  hint: fewer"), "{what}");
+    assert!(what.contains("with --runs 10000 are ") && what.contains("2 policies"), "{what}");
+}
+
+#[test]
+fn what_files_say_reaches_no_terminal_as_it_is() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let scenario = directory.path().join("s\u{1b}[31m.toml");
+    let text = shown("--show lan").replace("a local network", "\\u001b[32m<&");
+    std::fs::write(&scenario, text).expect("written");
+    let policy = directory.path().join("p\u{9b}.toml");
+    std::fs::write(&policy, "[upstream]\nmax_wait = \"7s\"\n").expect("written");
+    let picture = directory.path().join("a.svg");
+    let table = shown(&format!(
+        "{} --policy {} --policy fixed --runs 2 --requests 20 --quiet --plot {}",
+        scenario.display(),
+        policy.display(),
+        picture.display()
+    ));
+    assert!(table.chars().all(|letter| letter == '\n' || !letter.is_control()), "{table:?}");
+    assert!(table.starts_with("s\\u{1b}[31m: \\u{1b}[32m<&"), "{table}");
+    let picture = std::fs::read_to_string(picture).expect("a picture");
+    assert!(picture.chars().all(|letter| letter == '\n' || !letter.is_control()), "{picture:?}");
+}
+
+#[test]
+fn files_of_one_name_are_told_apart() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let files = ["a", "b"].map(|folder| directory.path().join(folder).join("mine.toml"));
+    for file in &files {
+        std::fs::create_dir(file.parent().expect("a folder")).expect("made");
+        std::fs::write(file, "[upstream]\nmax_wait = \"7s\"\n").expect("written");
+    }
+    let [a, b] = files.map(|file| file.display().to_string());
+    let line = format!("lan --policy {a} --policy {b} --policy fixed --runs 1 --requests 20 --quiet --json");
+    let report: Value = serde_json::from_str(&shown(&line)).expect("JSON");
+    let names: Vec<_> = (0..3).map(|place| report["policies"][place]["name"].clone()).collect();
+    assert_eq!(names, [&*a, &b, "fixed"]);
+}
+
+#[test]
 fn a_duration_within_the_warmup_is_refused() {
     let what = trouble("bufferbloat-50 --duration 1min");
     assert!(what.contains("scenario bufferbloat-50: nothing would count") && what.contains("300s"), "{what}");
+    assert!(trouble("lan --warmup 10h").contains("nothing would count"));
+    let requests = |more: &str| {
+        let report =
+            shown(&format!("loss-15 --policy default --runs 1 --quiet --json --duration 2min {more}"));
+        let report: Value = serde_json::from_str(&report).expect("JSON");
+        report["cells"][0]["results"][0]["metrics"]["requests"]["mean"].as_f64().expect("a number")
+    };
+    let share = requests("--warmup 1min") / requests("");
+    assert!((0.35..0.65).contains(&share), "half of the time counts: {share}");
 }
 
 #[test]

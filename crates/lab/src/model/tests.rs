@@ -26,12 +26,17 @@ const SMALL: &str = "--model --runs 2 --requests 300 --quiet";
 #[test]
 fn the_first_table_is_the_model_s_and_the_second_the_proxy_s() {
     let report: Value = serde_json::from_str(&shown(&format!("{SMALL} --json"))).expect("JSON");
-    for (table, loss) in report["tables"].as_array().expect("tables").iter().zip([0.05, 0.15]) {
+    for (table, (path, delay)) in report["tables"].as_array().expect("tables").iter().zip(paths()) {
+        let loss = path.path.up.loss;
         let rows = table["rows"].as_array().expect("rows");
+        assert_eq!(table["scenario"], path.name.as_str());
         assert_eq!((table["loss"].as_f64(), rows.len()), (Some(loss), timers().len()));
         for (row, timer) in rows.iter().zip(timers()) {
             assert_eq!(row["policy"], timer.name);
-            let runs = (0..2).map(|run| loss::row(timer, loss, Chance::of_run(1, run).seed, 300));
+            let runs = (0..2).map(|run| {
+                let seed = Chance::of_run(1, run).seed;
+                loss::row_over(timer, Lossy { loss, delay, seed }, 300)
+            });
             let mean = Estimate::of(runs.map(|row| row.mean.as_secs_f64()));
             assert_same(&row["alone"]["mean"]["mean"], mean.mean);
             assert_same(&row["alone"]["mean"]["within"], mean.within);
@@ -42,10 +47,7 @@ fn the_first_table_is_the_model_s_and_the_second_the_proxy_s() {
         let row = |name: &str| rows.iter().find(|row| row["policy"] == name).expect("a row");
         let study = Study {
             policies: vec![Policy::parse("default", &[]).expect("it is shipped")],
-            cells: find(table["scenario"].as_str().expect("a name"))
-                .into_iter()
-                .map(|path| sequential(path, 300))
-                .collect(),
+            cells: vec![sequential(path.clone(), 300)],
             runs: 2,
             seed: 1,
             threads: 2,
@@ -59,7 +61,7 @@ fn the_first_table_is_the_model_s_and_the_second_the_proxy_s() {
 fn both_tables_have_a_line_for_each_timer() {
     let text = shown(SMALL);
     for title in ["timers alone, limits lifted", "through the proxy as shipped"] {
-        assert_eq!(text.matches(title).count(), 2, "{text}");
+        assert_eq!(text.matches(title).count(), 5, "{text}");
     }
     for timer in timers() {
         let lines = text.lines().filter(|line| {
@@ -68,7 +70,7 @@ fn both_tables_have_a_line_for_each_timer() {
                 rest.starts_with('-') || rest.starts_with(|first: char| first.is_ascii_digit())
             })
         });
-        assert_eq!(lines.count(), 4, "{}\n{text}", timer.name);
+        assert_eq!(lines.count(), 10, "{}\n{text}", timer.name);
     }
     assert!(text.lines().all(|line| line.chars().count() <= 110 && !line.contains("NaN")), "{text}");
 }

@@ -62,6 +62,11 @@ fn write(svg: &mut String, mark: &Mark) {
     };
 }
 
+/// As XML has it: some letters are none in any document (XML 1.0 §2.2), however they are written.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    let text = coapway_config::escaped(text).to_string();
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }

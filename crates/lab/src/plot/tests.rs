@@ -28,6 +28,43 @@ fn a_picture_says_what_it_shows() {
     assert_eq!(svg.matches("<text ").count(), svg.matches("</text>").count());
 }
 
+/// Whether a text is one element after the other, all of them closed, of letters that XML knows.
+fn is_xml(text: &str) -> bool {
+    let is_letter = |letter: char| matches!(letter, '\t' | '\n' | '\r' | ' '..='\u{7e}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..);
+    let mut open = Vec::new();
+    let is_closed = text.split('<').skip(1).all(|part| {
+        let Some((tag, content)) = part.split_once('>') else { return false };
+        if let Some(name) = tag.strip_prefix('/') {
+            return open.pop() == Some(name);
+        }
+        if !tag.ends_with('/') {
+            open.push(tag.split(' ').next().unwrap_or(tag));
+        }
+        let entities = ["amp;", "lt;", "gt;"];
+        content.split('&').skip(1).all(|after| entities.iter().any(|entity| after.starts_with(entity)))
+    });
+    is_closed && open.is_empty() && text.chars().all(is_letter)
+}
+
+#[test]
+fn names_of_strangers_leave_a_picture_well_formed() {
+    let name = "<&>\u{1b}[31m\0\u{85}\u{ffff}</text>\"'é";
+    let scenario = Scenario {
+        name: name.to_owned(),
+        about: name.to_owned(),
+        requests: Some(20),
+        ..find("lan").remove(0)
+    };
+    let mut policies = ["default", "fixed"].map(|name| Policy::parse(name, &[]).expect("a policy"));
+    policies[1].name = name.to_owned();
+    let study = Study { policies: policies.into(), cells: vec![scenario], runs: 1, seed: 1, threads: 1 };
+    let picture = panels::picture(&study, &study.run(&|_| {}));
+    let svg = svg::encode(&picture);
+    assert!(is_xml(&svg) && svg.contains("&lt;&amp;&gt;\\u{1b}[31m"), "{svg}");
+    assert!(!is_xml("<a>&</a>") && !is_xml("<a>\u{1b}</a>") && !is_xml("<a><b></a>"));
+    assert!(png::encode(&picture).is_ok());
+}
+
 #[test]
 fn both_formats_come_of_one_picture() {
     let picture = drawn("lan");

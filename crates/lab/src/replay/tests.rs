@@ -1,16 +1,20 @@
+use coapway_records::Bad;
+
 use super::*;
 use crate::dice::{Dice, Use};
 
-fn record(second: f64, attempts: &[f64], ack: Option<f64>) -> String {
+pub(crate) fn record(second: f64, attempts: &[f64], ack: Option<f64>) -> String {
     let (minute, rest) = ((second / 60.0) as u32, second % 60.0);
     let attempts: Vec<_> = attempts
         .iter()
         .map(|at| format!("{{\"mid\":1,\"kind\":\"first\",\"at_ms\":{at},\"took_ms\":1,\"rto_ms\":500}}"))
         .collect();
-    let ack = ack.map_or("null".to_owned(), |ack| ack.to_string());
+    let (acks, ack) = ack.map_or((0, "null".to_owned()), |ack| (1, ack.to_string()));
     format!(
         "{{\"ts\":\"2026-01-01T00:{minute:02}:{rest:09.6}Z\",\"event\":\"forward\",\"id\":1,\"client\":\"10.0.0.7:1\",\
-         \"upstream\":\"boiler\",\"method\":\"GET\",\"type\":\"con\",\"attempts\":[{}],\"first_ack_ms\":{ack},\"bytes_in\":9}}\n",
+         \"upstream\":\"boiler\",\"origin\":null,\"method\":\"GET\",\"type\":\"con\",\"attempts\":[{}],\
+         \"first_ack_ms\":{ack},\"acks\":{acks},\"answer_kind\":null,\"window\":1,\"queue_ms\":0,\"code\":\"2.05\",\
+         \"cause\":\"ok\",\"evidence\":null,\"total_ms\":90000,\"bytes_in\":9}}\n",
         attempts.join(",")
     )
 }
@@ -66,13 +70,44 @@ fn bad_lines_are_counted_and_others_are_used() {
     text += &record(2.0, &[0.0], Some(100.0))[..60];
     let replay = read_all(&text, None);
     assert_eq!((replay.lines, replay.bad, replay.scenarios.len()), (5, 3, 1));
+    let (number, no_record) = replay.first_bad.expect("three are bad");
+    assert_eq!((number, no_record.bad), (1, Bad::NotJson));
+}
+
+#[test]
+fn what_is_no_record_for_tune_is_none_here() {
+    let good = record(1.0, &[0.0], Some(100.0));
+    for (from, to) in [
+        ("\"id\":1,", ""),
+        ("\"upstream\":\"boiler\"", "\"upstream\":\"\\u001b[31mboiler\""),
+        ("\"upstream\":\"boiler\"", "\"upstream\":\"<&\""),
+        ("00:00:01.000000Z", "00:00:01Z"),
+        ("\"first_ack_ms\":100", "\"first_ack_ms\":90001"),
+    ] {
+        assert!(good.contains(from), "{from}");
+        let replay = read_all(&good.replace(from, to), None);
+        assert_eq!((replay.lines, replay.bad, replay.scenarios.len()), (1, 1, 0), "{to}");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_costs_no_line() {
+    let replay = read_all(&format!("\u{feff}{}", record(1.0, &[0.0], Some(100.0))), None);
+    assert_eq!((replay.lines, replay.bad, replay.scenarios.len()), (1, 0, 1));
+}
+
+#[test]
+fn round_trips_below_a_millisecond_are_told() {
+    let replay = read_all(&record(1.0, &[0.0], Some(0.25)), None);
+    let about = &replay.scenarios[0].about;
+    assert!(about.contains("half of the answers within 0.000250 s"), "{about}");
 }
 
 #[test]
 fn a_line_of_3_mb_is_one_line() {
     let good = record(1.0, &[0.0], Some(100.0));
     let long = |bytes: usize| "x".repeat(bytes) + "\n";
-    let text = good.clone() + &long(3 << 20) + &good + &long(LONGEST_LINE as usize) + &good + &long(3 << 20);
+    let text = good.clone() + &long(3 << 20) + &good + &long(1 << 16) + &good + &long(3 << 20);
     for text in [&*text, text.trim_end()] {
         let replay = read_all(text, None);
         assert_eq!((replay.lines, replay.bad), (6, 3));
@@ -84,7 +119,7 @@ fn a_line_of_3_mb_is_one_line() {
 fn what_was_rejected_was_not_lost() {
     let rejected = |cause: &str| {
         let line = record(3.0, &[0.0, 500.0], None);
-        line.replace("\"bytes_in\"", &format!("\"cause\":\"{cause}\",\"bytes_in\""))
+        line.replace("\"cause\":\"ok\"", &format!("\"cause\":\"{cause}\""))
     };
     let answered = record(1.0, &[0.0], Some(100.0)) + &record(2.0, &[0.0], Some(100.0));
     for cause in ["unreachable", "reset"] {
@@ -100,14 +135,14 @@ fn what_was_rejected_was_not_lost() {
 #[test]
 fn an_answer_before_a_rejection_is_an_answer() {
     let line = record(1.0, &[0.0], Some(100.0));
-    let replay = read_all(&line.replace("\"bytes_in\"", "\"cause\":\"reset\",\"bytes_in\""), None);
+    let replay = read_all(&line.replace("\"cause\":\"ok\"", "\"cause\":\"reset\""), None);
     assert_eq!((replay.rejected, replay.scenarios.len()), (0, 1));
 }
 
 fn to(upstream: &str, origin: u32, took: f64) -> String {
     let line = record(f64::from(origin), &[0.0], Some(took));
     line.replace(
-        "\"upstream\":\"boiler\"",
+        "\"upstream\":\"boiler\",\"origin\":null",
         &format!("\"upstream\":\"{upstream}\",\"origin\":\"10.0.1.{origin}:5683\""),
     )
 }

@@ -204,3 +204,57 @@ fn those_asked_in_an_outage_are_told_apart() {
     assert!((0.0..=1.0).contains(&numbers.survived) && numbers.recovery > 0.0, "{numbers:?}");
     assert!(numbers.survived <= numbers.answered, "{numbers:?}");
 }
+
+/// All that is to be told of a run in which the proxy is woken at each of these moments as well, if at any.
+fn ticking(scenario: &Scenario, name: &str, seed: u64, tick: Option<Duration>) -> (String, u64) {
+    let policy = policy(name);
+    let mut world = World::new(scenario, &policy, seed, false);
+    let limit = Instant::ZERO + scenario.duration + scenario.clients.patience + SETTLING;
+    let (mut at, mut ticks) = (Instant::ZERO, 0);
+    while let Some(next) = world.next().filter(|&next| next <= limit) {
+        let Some(tick) = tick.filter(|_| at < next) else {
+            world.step(limit);
+            continue;
+        };
+        // What is due at the same moment comes first.
+        while let Some(event) = world.post.queue.pop_at_once() {
+            world.happen(event);
+        }
+        if world.next() == Some(next) {
+            world.now = at;
+            (world.wakes, ticks) = (0, ticks + 1);
+            world.wake();
+            at += tick;
+        }
+    }
+    let exchanges: String = world.exchanges.iter().map(|exchange| format!("{exchange:?}\n")).collect();
+    (format!("{exchanges}{:?}\n{:?}", world.counted(), world.figures().numbers), ticks)
+}
+
+#[test]
+fn each_millisecond_is_as_good_as_each_event() {
+    let mut all = 0;
+    for (name, requests) in [
+        ("loss-15", 300),
+        ("dup-reorder", 200),
+        ("outage-flaps", 100),
+        ("overload-120", 300),
+        ("nb-iot-b", 100),
+    ] {
+        for (policy, seed) in [(DEFAULT, 1), (DEFAULT, 2), ("rfc7252", 3), ("cocoa", 4)] {
+            let scenario = Scenario {
+                requests: Some(requests),
+                duration: Duration::from_secs(90),
+                warmup: Duration::ZERO,
+                ..find(name).remove(0)
+            };
+            let (jumping, none) = ticking(&scenario, policy, seed, None);
+            let (ticking, ticks) = ticking(&scenario, policy, seed, Some(Duration::from_millis(1)));
+            assert_eq!(none, 0);
+            let differs = jumping.lines().zip(ticking.lines()).find(|(one, other)| one != other);
+            assert!(jumping == ticking, "{name} under {policy}, seed {seed}: {differs:#?}");
+            all += ticks;
+        }
+    }
+    assert!(all > 1_000_000, "{all} ticks");
+}

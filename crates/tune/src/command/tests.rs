@@ -225,6 +225,78 @@ fn a_file_of_anything_is_no_reason_to_fail() {
     assert!(text.contains("3 lines could not be used") && text.contains("records:1"), "{text}");
 }
 
+#[test]
+fn nothing_that_others_wrote_reaches_a_terminal_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("r\u{1b}[31m\u{9b}");
+    let bad = "{\"event\":\"\\u001b[32m\u{9b}\"}\n";
+    let name =
+        LOSSY.lines().next().unwrap().replacen("\"upstream\":\"origin\"", "\"upstream\":\"\\u001b[33m\"", 1);
+    std::fs::write(&file, format!("{bad}{name}\n{}", LOSSY.lines().next().unwrap())).unwrap();
+    let arguments = Arguments { records: vec![file], upstream: None, config: None, json: false, seed: 1 };
+    let mut output = Vec::new();
+    tune(&arguments, FEW, &Nothing, QUIET, &mut output).unwrap();
+    let text = String::from_utf8(output).unwrap();
+    assert!(text.chars().all(|letter| letter == '\n' || !letter.is_control()), "{text:?}");
+    assert!(text.contains("first ") && text.contains("r\\u{1b}[31m\\u{9b}:1, event"), "{text}");
+    assert!(text.contains(":2, upstream"), "{text}");
+}
+
+#[test]
+fn an_origin_that_is_no_address_is_not_pasted_into_a_configuration() {
+    let line = LOSSY.lines().next().unwrap();
+    let wrong = line.replace("192.0.2.1:5683", "x\\\"\\nnstart = 9 #");
+    assert_ne!(wrong, line);
+    let (text, _) = said(&format!("{wrong}\n{}", *LOSSY), &[], &Nothing).unwrap();
+    assert!(text.contains("records:1, origin") && !text.contains("nstart = 9"), "{text}");
+}
+
+/// Nobody reads what is written.
+struct Closed;
+
+impl Write for Closed {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn who_has_read_enough_is_no_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let code = tune(&asked(&folder, &LOSSY), FEW, &Nothing, QUIET, &mut Closed).unwrap();
+    assert_eq!(code, ExitCode::SUCCESS);
+}
+
+#[test]
+fn a_byte_order_mark_costs_no_line() {
+    let (text, _) = said(&format!("\u{feff}{}\n", LOSSY.lines().next().unwrap()), &[], &Nothing).unwrap();
+    assert!(
+        text.starts_with("1 forward records of 1 upstream") && !text.contains("could not be used"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_only_number_among_the_flags_is_a_seed() {
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        _arguments: Arguments,
+    }
+    let command = <Line as clap::CommandFactory>::command();
+    let flags = command.get_arguments().filter(|flag| flag.get_action().takes_values());
+    let flags: Vec<_> = flags.filter_map(|flag| flag.get_long()).collect();
+    assert_eq!(flags, ["upstream", "config", "seed"]);
+    let parse = |value| <Line as clap::Parser>::try_parse_from(["tune", "-", "--seed", value]);
+    assert!(parse("18446744073709551615").is_ok());
+    let told = parse("18446744073709551616").err().expect("too large").to_string();
+    assert!(told.contains("--seed <NUMBER>"), "{told}");
+}
+
 /// The report as a whole, for the eyes of whoever changes it; `BLESS=1` writes it anew.
 #[test]
 fn the_report_reads_well() {

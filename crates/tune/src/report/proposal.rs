@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use coapway_endpoint::Nstart;
 use coapway_proxy::UpstreamParameters;
 
 use crate::advice::{Known, MEASURES, Prediction, Worse};
@@ -84,9 +85,16 @@ fn shown(key: &str, parameters: &UpstreamParameters) -> String {
         "ack_timeout" => written(transmission.ack_timeout),
         "max_retransmit" => transmission.max_retransmit.to_string(),
         "max_wait" => written(parameters.max_wait),
+        "max_retransmit_non_idempotent" => parameters.max_retransmit_non_idempotent.to_string(),
+        "nstart" => match parameters.nstart {
+            Nstart::Auto { .. } => "\"auto\"".to_owned(),
+            Nstart::Fixed(most) => most.to_string(),
+        },
+        "deduplicates" => parameters.deduplicates.to_string(),
         "rto.estimator" => format!("{:?}", rto.estimator.name()),
         "rto.quantile" => format!("{:?}", rto.quantile),
         "rto.factor" => format!("{:?}", rto.factor),
+        "rto.spurious_budget" => format!("{:?}", rto.spurious_budget),
         "rto.floor" => written(rto.floor),
         _ => "-".to_owned(),
     }
@@ -178,4 +186,37 @@ pub(crate) fn toml(in_force: &InForce, policy: &Policy, name: &str, once: bool) 
         text.push_str("# deduplicates = true   # if the origin recognises duplicates\n");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::Fit;
+    use crate::histogram::{BINS, bin};
+    use crate::policy::{Setting, estimators, refinements, set};
+
+    /// A path on which all round trips take so long, in milliseconds.
+    fn path(millis: f64) -> Fit {
+        let mut times = vec![0.0; BINS];
+        times[bin(millis)] = 1.0;
+        let (exchanges, again, arrivals) = (1000.0, 100.0, 1000.0);
+        Fit { times, loss: 0.1, loss_again: None, doubt: 0.0, exchanges, again, arrivals, spurious: 0.0 }
+    }
+
+    #[test]
+    fn of_every_key_that_is_proposed_the_value_in_force_is_told() {
+        let parameters = UpstreamParameters { nstart: Nstart::Fixed(3), ..UpstreamParameters::default() };
+        let refined = [20.0, 2000.0].map(|millis| refinements(&path(millis), &parameters));
+        let read =
+            ["rto.estimator", "ack_timeout", "max_wait", "max_retransmit", "max_retransmit_non_idempotent"];
+        let tried = estimators().into_iter().chain(refined.into_iter().flatten()).flatten();
+        let tried: Vec<Setting> = tried.chain(read.map(|key| set(key, ""))).collect();
+        for key in ["nstart", "rto.floor", "rto.spurious_budget", "max_wait"] {
+            assert!(tried.iter().any(|setting| setting.key == key), "{key}");
+        }
+        for setting in &tried {
+            assert_ne!(shown(setting.key, &parameters), "-", "{setting:?}");
+        }
+        assert_eq!(shown("rto.spurious_budget", &parameters), "0.05");
+    }
 }

@@ -13,14 +13,18 @@ pub(crate) struct Lines<R> {
     read: u64,
 }
 
-/// What a line is.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next<'l> {
-    Line(&'l [u8]),
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A line, which is kept until the next one.
+    Line,
     /// One that was skipped without being kept.
     TooLong,
     End,
 }
+
+/// What some editors put in front of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 impl<R: BufRead> Lines<R> {
     pub(crate) const fn new(reader: R) -> Self {
@@ -32,27 +36,37 @@ impl<R: BufRead> Lines<R> {
         self.read
     }
 
-    /// The next line, without its end.
+    /// The line that came last, without its end.
+    pub(crate) fn line(&self) -> &[u8] {
+        &self.line
+    }
+
+    /// Goes on to the next line.
     ///
     /// Errors: the reader's.
-    pub(crate) fn next(&mut self) -> io::Result<Next<'_>> {
+    pub(crate) fn next(&mut self) -> io::Result<Next> {
         self.line.clear();
+        let is_first = self.read == 0;
         let mut limited = (&mut self.reader).take(LONGEST_LINE as u64 + 1);
         self.read += limited.read_until(b'\n', &mut self.line)? as u64;
+        if is_first && self.line.starts_with(BYTE_ORDER_MARK) {
+            self.line.drain(..BYTE_ORDER_MARK.len());
+        }
         match self.line.last() {
+            None if is_first && self.read > 0 => Ok(Next::Line),
             None => Ok(Next::End),
             Some(b'\n') => {
                 self.line.pop();
                 if self.line.last() == Some(&b'\r') {
                     self.line.pop();
                 }
-                Ok(Next::Line(&self.line))
+                Ok(Next::Line)
             }
             Some(_) if self.line.len() > LONGEST_LINE => {
                 self.skip()?;
                 Ok(Next::TooLong)
             }
-            Some(_) => Ok(Next::Line(&self.line)),
+            Some(_) => Ok(Next::Line),
         }
     }
 
@@ -86,7 +100,7 @@ mod tests {
         let mut found = Vec::new();
         loop {
             match lines.next().unwrap() {
-                Next::Line(line) => found.push(String::from_utf8(line.to_vec()).unwrap()),
+                Next::Line => found.push(String::from_utf8(lines.line().to_vec()).unwrap()),
                 Next::TooLong => found.push("too long".to_owned()),
                 Next::End => break,
             }

@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::net::SocketAddr;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use smallvec::SmallVec;
 
-use super::{Answer, Bad, Cause, Copy, Forward, Line, METHODS};
+use super::{Answer, Bad, Cause, Copy, Forward, Line, METHODS, NoRecord};
 
 /// A record has at most so many copies: 11 of each of 5 exchanges.
 const MOST_COPIES: usize = 55;
@@ -29,6 +30,8 @@ struct Written<'l> {
     #[serde(borrow)]
     event: Cow<'l, str>,
     id: u64,
+    #[serde(borrow, default)]
+    client: Cow<'l, str>,
     #[serde(borrow)]
     upstream: Cow<'l, str>,
     #[serde(borrow)]
@@ -55,6 +58,8 @@ struct Written<'l> {
     #[serde(borrow)]
     evidence: Option<Cow<'l, str>>,
     total_ms: f64,
+    #[serde(default)]
+    bytes_in: u32,
 }
 
 #[derive(Deserialize)]
@@ -126,38 +131,41 @@ impl<'de> Deserialize<'de> for Late {
 /// Reads one line, without its end.
 ///
 /// Errors: why it cannot be used, and in which words a parser says so.
-pub(crate) fn read(line: &[u8]) -> Result<Line<'_>, (Bad, String)> {
+pub(crate) fn read(line: &[u8]) -> Result<Line<'_>, NoRecord> {
+    let no = |bad, why| Err(NoRecord { bad, why });
+    let other = |event: &str| no(Bad::OtherEvent, format!("event {:?}", shortened(event)));
     match serde_json::from_slice::<Written<'_>>(line) {
         Ok(written) if written.event == "forward" => {
             check(written).map(|forward| Line::Forward(forward.into()))
         }
-        Ok(written) => Err((Bad::OtherEvent, format!("event {:?}", shortened(&written.event)))),
+        Ok(written) => other(&written.event),
         Err(error) => match serde_json::from_slice::<Event<'_>>(line) {
             Ok(event) if event.event == "refused" => Ok(Line::Refused(event.count.unwrap_or(0))),
-            Ok(event) if event.event != "forward" => {
-                Err((Bad::OtherEvent, format!("event {:?}", shortened(&event.event))))
-            }
-            Ok(_) => Err((Bad::Field, error.to_string())),
+            Ok(event) if event.event != "forward" => other(&event.event),
+            Ok(_) => no(Bad::Field, error.to_string()),
             Err(_) => {
                 let bad = match error.classify() {
                     serde_json::error::Category::Eof => Bad::CutOff,
                     serde_json::error::Category::Data => Bad::Field,
                     serde_json::error::Category::Syntax | serde_json::error::Category::Io => Bad::NotJson,
                 };
-                Err((bad, error.to_string()))
+                no(bad, error.to_string())
             }
         },
     }
 }
 
-fn check(written: Written<'_>) -> Result<Forward<'_>, (Bad, String)> {
-    let wrong = |what: &str| (Bad::Value, what.to_owned());
+fn check(written: Written<'_>) -> Result<Forward<'_>, NoRecord> {
+    let wrong = |what: &str| NoRecord { bad: Bad::Value, why: what.to_owned() };
     let is_name = |name: &str| {
         (1..=64).contains(&name.len())
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     };
     if !is_name(&written.upstream) {
         return Err(wrong("upstream"));
+    }
+    if written.origin.as_deref().is_some_and(|origin| origin.parse::<SocketAddr>().is_err()) {
+        return Err(wrong("origin"));
     }
     let times = [written.queue_ms, written.total_ms, written.first_ack_ms.unwrap_or(0.0)];
     let attempts = &written.attempts.0;
@@ -179,6 +187,7 @@ fn check(written: Written<'_>) -> Result<Forward<'_>, (Bad, String)> {
     Ok(Forward {
         received: timestamp(written.ts.as_bytes()).ok_or_else(|| wrong("ts"))?,
         id: written.id,
+        client: written.client,
         upstream: written.upstream,
         origin: written.origin,
         method: METHODS.iter().position(|&name| name == written.method).unwrap_or(METHODS.len()),
@@ -199,6 +208,7 @@ fn check(written: Written<'_>) -> Result<Forward<'_>, (Bad, String)> {
         cause: Cause::of(&written.cause),
         outcome_unknown: written.evidence.as_deref() == Some("outcome-unknown"),
         total: written.total_ms,
+        bytes: written.bytes_in,
     })
 }
 

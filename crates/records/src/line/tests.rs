@@ -12,7 +12,7 @@ fn forward(line: &str) -> Box<Forward<'_>> {
 }
 
 fn bad(line: &str) -> Bad {
-    read(line.as_bytes()).expect_err("it cannot be used").0
+    read(line.as_bytes()).expect_err("it cannot be used").bad
 }
 
 #[test]
@@ -31,6 +31,7 @@ fn reads_what_the_proxy_writes() {
     assert_eq!((usual.first_ack_id, failed.first_ack_id), (Some(17), Some(17)));
     assert_eq!((failed.cause, failed.outcome_unknown, failed.answer), (Cause::TimedOut, true, None));
     assert_eq!((failed.queued, failed.total, failed.code), (0.412, 2272.69, 0xA4));
+    assert_eq!((&*usual.client, usual.bytes), ("10.0.0.7:40000", 12));
 }
 
 #[test]
@@ -59,6 +60,8 @@ fn says_why_a_line_cannot_be_used() {
         ("\"total_ms\":2272.690", "\"total_ms\":2000.0"),
         ("\"first_ack_ms\":2272.690", "\"first_ack_ms\":2272.691"),
         ("\"upstream\":\"boiler\"", "\"upstream\":\"boi ler\""),
+        ("\"upstream\":\"boiler\"", "\"upstream\":\"\\u001b[31m\""),
+        ("\"origin\":\"10.1.2.3:5683\"", "\"origin\":\"x\\\"\\nnstart = 9\""),
         ("\"code\":\"2.05\"", "\"code\":\"2.33\""),
         ("\"answer_kind\":\"piggybacked\"", "\"answer_kind\":\"pigeon\""),
         ("T06:23:18", "T26:23:18"),

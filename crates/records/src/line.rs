@@ -10,36 +10,48 @@ pub(crate) use self::written::read;
 
 /// A copy that left for the origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Copy {
+pub struct Copy {
     /// When, in milliseconds after the request came.
-    pub(crate) at: f64,
+    pub at: f64,
     /// How long an Acknowledgement was waited for, in milliseconds.
-    pub(crate) wait: f64,
+    pub wait: f64,
     /// Its Message ID.
-    pub(crate) message_id: u16,
+    pub message_id: u16,
     /// Whether it is the first of its exchange.
-    pub(crate) begins: bool,
+    pub begins: bool,
 }
 
 /// How the origin's response came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub enum Answer {
+    /// In the Acknowledgement.
     Piggybacked,
+    /// In a Confirmable message of its own.
     Separate,
+    /// In a Non-confirmable one.
     NonConfirmable,
 }
 
 /// Where the client's answer came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Cause {
+pub enum Cause {
+    /// The origin.
     Origin,
+    /// No response came in time.
     TimedOut,
+    /// The origin rejected the request.
     Reset,
+    /// Nobody listens there, as ICMP says.
     Unreachable,
+    /// The origin's name is unknown.
     NotFound,
+    /// Its name could not be looked up.
     LookUpFailed,
+    /// Its response could not be used.
     Unusable,
+    /// A limit of the proxy.
     Overloaded,
+    /// Any other.
     Other,
 }
 
@@ -59,7 +71,7 @@ impl Cause {
     }
 
     /// For people.
-    pub(crate) const fn told(self) -> &'static str {
+    pub const fn told(self) -> &'static str {
         match self {
             Self::Origin => "answered by the origin",
             Self::TimedOut => "no response in time",
@@ -75,48 +87,70 @@ impl Cause {
 }
 
 /// The methods that are told apart, as records write them.
-pub(crate) const METHODS: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "FETCH", "PATCH", "iPATCH"];
+pub const METHODS: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "FETCH", "PATCH", "iPATCH"];
 
-/// A forward, as far as it says something about the path.
+/// A forward, as far as it says something about the path. Times are in milliseconds after the request came,
+/// unless said otherwise.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Forward<'l> {
+pub struct Forward<'l> {
     /// When the request came, in µs since 1970.
-    pub(crate) received: i64,
-    pub(crate) id: u64,
-    pub(crate) upstream: Cow<'l, str>,
-    pub(crate) origin: Option<Cow<'l, str>>,
+    pub received: i64,
+    /// Counts the forwards of a process.
+    pub id: u64,
+    /// Who asked; empty where the record does not tell.
+    pub client: Cow<'l, str>,
+    /// Letters, digits, `-` and `_`.
+    pub upstream: Cow<'l, str>,
+    /// Where it went, an address and a port; nothing where no copy left.
+    pub origin: Option<Cow<'l, str>>,
     /// Its place in [`METHODS`]; behind the last for any other.
-    pub(crate) method: usize,
+    pub method: usize,
     /// Whether its copies are Confirmable.
-    pub(crate) confirmable: bool,
-    pub(crate) copies: SmallVec<[Copy; 4]>,
+    pub confirmable: bool,
+    /// What left for the origin, first to last.
+    pub copies: SmallVec<[Copy; 4]>,
     /// When the first Acknowledgement came.
-    pub(crate) first_ack: Option<f64>,
+    pub first_ack: Option<f64>,
     /// The Message ID it carried, where the record tells.
-    pub(crate) first_ack_id: Option<u16>,
-    pub(crate) acks: u64,
+    pub first_ack_id: Option<u16>,
+    /// Acknowledgements that came before the answer.
+    pub acks: u64,
     /// What came after the answer, where the record tells.
-    pub(crate) late: Option<u64>,
-    pub(crate) answer: Option<Answer>,
-    pub(crate) window: u32,
-    pub(crate) queued: f64,
+    pub late: Option<u64>,
+    /// How the response came; nothing without one.
+    pub answer: Option<Answer>,
+    /// How many exchanges were allowed at a time.
+    pub window: u32,
+    /// How long it waited for room there.
+    pub queued: f64,
     /// The code's byte.
-    pub(crate) code: u8,
-    pub(crate) cause: Cause,
-    pub(crate) outcome_unknown: bool,
-    pub(crate) total: f64,
+    pub code: u8,
+    /// Where the client's answer came from.
+    pub cause: Cause,
+    /// Whether the origin may have carried it out although it failed.
+    pub outcome_unknown: bool,
+    /// Until the client had its answer.
+    pub total: f64,
+    /// Options and payload of the client's request, in bytes.
+    pub bytes: u32,
 }
 
 impl Forward<'_> {
     /// Whether the origin may execute it once only.
-    pub(crate) fn is_once(&self) -> bool {
+    pub fn is_once(&self) -> bool {
         matches!(METHODS.get(self.method), Some(&("POST" | "PATCH")))
+    }
+
+    /// Whether its copies were refused, by ICMP or by a Reset: they were not lost, and nothing acknowledged them.
+    pub fn is_rejected(&self) -> bool {
+        matches!(self.cause, Cause::Unreachable | Cause::Reset) && self.first_ack.is_none()
     }
 }
 
 /// What a line is.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Line<'l> {
+pub enum Line<'l> {
+    /// A request that was forwarded.
     Forward(Box<Forward<'l>>),
     /// So many requests that were answered without a forward.
     Refused(u64),
@@ -124,7 +158,7 @@ pub(crate) enum Line<'l> {
 
 /// Why a line cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Bad {
+pub enum Bad {
     /// Longer than any record.
     TooLong,
     /// It ends in the middle of a record.
@@ -141,7 +175,7 @@ pub(crate) enum Bad {
 
 impl Bad {
     /// For people.
-    pub(crate) const fn told(self) -> &'static str {
+    pub const fn told(self) -> &'static str {
         match self {
             Self::TooLong => "longer than any record",
             Self::CutOff => "cut off",
@@ -153,7 +187,7 @@ impl Bad {
     }
 
     /// For programs.
-    pub(crate) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::TooLong => "too-long",
             Self::CutOff => "cut-off",
@@ -162,6 +196,21 @@ impl Bad {
             Self::Field => "field",
             Self::Value => "value",
         }
+    }
+}
+
+/// A line that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoRecord {
+    /// What is wrong.
+    pub bad: Bad,
+    /// The same in the words of whoever found it; what the line says may be in it.
+    pub why: String,
+}
+
+impl NoRecord {
+    pub(crate) fn too_long(most: usize) -> Self {
+        Self { bad: Bad::TooLong, why: format!("more than {most} bytes") }
     }
 }
 
