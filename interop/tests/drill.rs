@@ -211,9 +211,8 @@ fn after_standing_still_for_20_s_there_is_no_burst_and_everybody_is_answered() {
         }
     };
     let (origin, single) = (RawOrigin::start(Family::V4, script), RawOrigin::start(Family::V6, script));
-    let settings =
-        ["upstream.max_wait=30s", "upstream.ack_timeout=1s", "upstream.nstart=16", "downstream.max_wait=30s"];
-    let proxy = Launch::forward().set(&settings).start();
+    let settings = ["upstream.max_wait=30s", "upstream.ack_timeout=1s", "downstream.max_wait=30s"];
+    let proxy = Launch::forward().set(&settings).set(&["upstream.nstart=16"]).start();
     // Behind one request that is silent all others queue.
     let narrow = Launch::forward().set(&settings).set(&["upstream.nstart=1"]).start();
     let mut clients: Vec<_> = ["silent", "acknowledged", "answered-meanwhile", "separate", "at-once"]

@@ -234,6 +234,7 @@ fn class(confirmable: bool, content: &Content<'_>) -> Class {
     match (confirmable, once) {
         (true, true) => Class::Kept,
         (true, false) => Class::Confirmable,
-        (false, _) => Class::NonConfirmable,
+        (false, true) => Class::KeptNonConfirmable,
+        (false, false) => Class::NonConfirmable,
     }
 }

@@ -196,7 +196,9 @@ impl Window {
             self.size = self.size.max(FLOOR);
         }
         let size = self.size;
-        if copies == 1 && waiting && !self.is_swollen() {
+        // At first a loss says no more than how the path is.
+        let is_beginning = exact_samples < FLOOR_SAMPLES && size < FLOOR && !self.was_cut;
+        if (copies == 1 || is_beginning) && waiting && !self.is_swollen() {
             self.size += if self.was_cut { 1.0 / self.size } else { 1.0 };
         }
         let is_tried = self.relief.is_some() && size <= FLOOR;

@@ -3,8 +3,8 @@
 //! A message is known by (peer, Message ID) and by a digest of its bytes: clients do reuse Message
 //! IDs within their lifetime, and such a message is a new request. Memory is bounded, and that of the
 //! peers counts as well. When it runs out, entries whose request may be done again go first, oldest
-//! first; Confirmable POST, PATCH and OSCORE requests are never forgotten before their lifetime, so new
-//! ones of that kind are refused.
+//! first; POST, PATCH and OSCORE requests are never forgotten before their lifetime, so new ones of that
+//! kind are refused.
 
 mod entry;
 mod forgetting;
@@ -58,11 +58,11 @@ pub(super) struct Duplicates {
     /// Per class in order of arrival, which is order of expiry; each entry stands in one of them. An
     /// entry that was replaced moves when its turn comes. Beside each stands when it may be expired, so
     /// that the entry itself is not looked at before.
-    queues: [VecDeque<(Moment, u32)>; 3],
+    queues: [VecDeque<(Moment, u32)>; 4],
     /// Datagrams that are never forgotten before their lifetime, and others: of each kind, what was
     /// written first is forgotten first.
     replies: [Replies; 2],
-    lifetimes: [Duration; 3],
+    lifetimes: [Duration; 4],
     /// When the first in one of the queues may be expired.
     soonest: Moment,
     sums: Sums,
@@ -72,6 +72,11 @@ pub(super) struct Duplicates {
 /// What an entry costs beside its stored reply and its peer: itself, its place in the table and in a
 /// queue.
 const ENTRY_BYTES: usize = size_of::<Entry>() + 8 + size_of::<(Moment, u32)>();
+
+/// By class.
+const fn lifetimes(confirmable: Duration, non_confirmable: Duration) -> [Duration; 4] {
+    [confirmable, confirmable, non_confirmable, non_confirmable]
+}
 
 impl Duplicates {
     pub(super) fn new(
@@ -87,7 +92,7 @@ impl Duplicates {
             free: Vec::new(),
             queues: Default::default(),
             replies: Default::default(),
-            lifetimes: [confirmable, confirmable, non_confirmable],
+            lifetimes: lifetimes(confirmable, non_confirmable),
             soonest: Moment::NEVER,
             sums: Sums::default(),
             limit,
@@ -103,7 +108,7 @@ impl Duplicates {
         confirmable: Duration,
         non_confirmable: Duration,
     ) -> u64 {
-        (self.limit, self.lifetimes) = (limit, [confirmable, confirmable, non_confirmable]);
+        (self.limit, self.lifetimes) = (limit, lifetimes(confirmable, non_confirmable));
         self.make_room(peers, None)
     }
 

@@ -153,14 +153,16 @@ fn what_oscore_hides_is_kept_like_a_post() {
     assert!((2..40).contains(&taken), "{taken}");
     assert_eq!((hop.sent().len(), hop.endpoint.counters().refused), (1, 1), "it is told");
     for message_id in 100..200 {
-        let ask = if message_id < 150 { request(CON, message_id, b"\xA1") } else { hidden(NON, message_id) };
+        let ask = request(if message_id < 150 { CON } else { NON }, message_id, b"\xA1");
         assert!(matches!(hop.receive(&ask), Got::Request(_)), "each makes room for the next");
     }
     assert!((60..100).contains(&hop.endpoint.counters().forgotten));
+    assert_eq!(hop.receive(&hidden(NON, 200)), Got::Nothing, "neither may be done twice");
+    assert_eq!((hop.sent().len(), hop.endpoint.counters().refused), (0, 2));
     for message_id in 1..=taken as u16 {
         assert_eq!(hop.receive(&hidden(CON, message_id)), Got::Nothing, "a repeat");
     }
-    assert_eq!((hop.endpoint.counters().duplicates, hop.endpoint.counters().refused), (taken as u64, 1));
+    assert_eq!((hop.endpoint.counters().duplicates, hop.endpoint.counters().refused), (taken as u64, 2));
 }
 
 #[test]

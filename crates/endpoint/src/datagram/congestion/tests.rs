@@ -31,6 +31,28 @@ fn starts_with_one_and_grows_only_while_requests_wait() {
     assert_eq!(grown(1024).size(), 1024);
 }
 
+#[test]
+fn at_first_it_grows_with_requests_that_were_sent_again_up_to_the_floor() {
+    let mut window = Window::new(AUTO);
+    let sizes = [1, 2, 3, 4, 5].map(|_| {
+        window.acknowledged(2, 0, true);
+        window.size()
+    });
+    assert_eq!(sizes, [2, 3, 4, 4, 4]);
+    let mut idle = Window::new(AUTO);
+    idle.acknowledged(2, 0, false);
+    assert_eq!(idle.size(), 1, "nothing waits");
+    let mut cut = Window::new(AUTO);
+    (cut.size, cut.was_cut) = (2.0, true);
+    cut.acknowledged(2, 0, true);
+    assert_eq!(cut.size(), 2);
+    let mut known = Window::new(AUTO);
+    known.acknowledged(2, 8, true);
+    assert_eq!(known.size(), 4);
+    known.acknowledged(2, 8, true);
+    assert_eq!(known.size(), 4);
+}
+
 /// So many copies in a row were lost and nothing was heard meanwhile, the last at `second`.
 fn silent(window: &mut Window, copies: u32, second: u64) {
     window.arrived(at(9));

@@ -41,21 +41,26 @@ pub(in crate::datagram) enum Class {
     Kept = 0,
     /// Confirmable, may be done again in need.
     Confirmable = 1,
-    /// Non-confirmable.
+    /// Non-confirmable, may be done again in need.
     NonConfirmable = 2,
+    /// Non-confirmable, must not be done twice.
+    KeptNonConfirmable = 3,
 }
 
 impl Class {
+    pub(super) const ALL: [Self; 4] =
+        [Self::Kept, Self::Confirmable, Self::NonConfirmable, Self::KeptNonConfirmable];
+
     #[inline]
     pub(super) fn is_kept(self) -> bool {
-        self == Self::Kept
+        matches!(self, Self::Kept | Self::KeptNonConfirmable)
     }
 
     /// Which of the two memories of datagrams.
     #[inline]
     pub(super) const fn memory(self) -> usize {
         match self {
-            Self::Kept => 0,
+            Self::Kept | Self::KeptNonConfirmable => 0,
             Self::Confirmable | Self::NonConfirmable => 1,
         }
     }

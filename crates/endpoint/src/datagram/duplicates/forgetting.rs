@@ -65,7 +65,7 @@ impl Duplicates {
 
     /// Forgets what is older than its lifetime, a few at a time.
     pub(super) fn expire(&mut self, peers: &mut Peers, now: Instant) {
-        for class in [Class::Kept, Class::Confirmable, Class::NonConfirmable] {
+        for class in Class::ALL {
             for _ in 0..4 {
                 let Some(&(moment, index)) = self.queues[class as usize].front() else { break };
                 if !moment.is_over(now) {

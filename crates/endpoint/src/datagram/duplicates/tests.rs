@@ -133,6 +133,18 @@ fn a_full_memory_forgets_what_may_be_done_again_and_refuses_what_may_not() {
 }
 
 #[test]
+fn what_must_not_be_done_twice_is_kept_also_where_it_is_not_confirmable() {
+    let mut memory = Memory::new(16 * ENTRY_BYTES + PEER_BYTES);
+    let once = memory.remember(1, Class::KeptNonConfirmable, at(0)).expect("room");
+    for id in 100..200 {
+        memory.remember(id, Class::Confirmable, at(1)).expect("makes room");
+    }
+    assert_eq!(memory.find(1, 1, 42, at(144)), Known::Repeated(once));
+    memory.remember(2, Class::Confirmable, at(147));
+    assert!(matches!(memory.find(1, 1, 42, at(0)), Known::New(_)), "145 s are over");
+}
+
+#[test]
 fn stored_replies_count() {
     let mut memory = Memory::new(4 * ENTRY_BYTES + PEER_BYTES + 500);
     for message_id in 0..4 {
@@ -243,7 +255,7 @@ fn table_entries_and_sums_agree_whatever_comes() {
         let (mut now, mut known, mut open) = (Instant::ZERO, Vec::new(), 0);
         for _ in 0..3000 {
             now += Duration::from_millis(random.u64(0..20_000));
-            let class = [Class::Kept, Class::Confirmable, Class::NonConfirmable][random.usize(..3)];
+            let class = Class::ALL[random.usize(..4)];
             let (port, message_id, digest) = (random.u16(1..4), random.u16(..20), random.u64(..2));
             match memory.find(port, message_id, digest, now) {
                 Known::New(_) => {
