@@ -214,7 +214,7 @@ fn a_flood_at_one_listener_holds_up_no_other() {
 
 #[test]
 fn strangers_are_told_once_and_counted_exactly() {
-    const FORGED: usize = 300;
+    const FORGED: usize = 1000;
     let origin = RawOrigin::start(Family::V4, answer);
     let proxy = Proxy::reverse(origin.address(), &SETTINGS);
     let client = RawClient::new(proxy.address(Family::V4));

@@ -50,14 +50,15 @@ impl Out {
 
 impl Bench {
     fn new() -> Self {
+        Self::with(Forward::Open)
+    }
+
+    fn with(forward: Forward) -> Self {
         let upstream = UpstreamParameters { nstart: Nstart::Fixed(1024), ..UpstreamParameters::default() };
         let parameters = Parameters {
             downstream: EndpointParameters::default(),
             upstreams: vec![upstream],
-            relay: coapway_relay::Parameters {
-                forward: Forward::Open,
-                ..coapway_relay::Parameters::default()
-            },
+            relay: coapway_relay::Parameters { forward, ..coapway_relay::Parameters::default() },
             answer_within: None,
             patience: coapway_proxy::Patience::Off,
             limits: Limits { names: 8, ..Limits::default() },
@@ -147,6 +148,31 @@ fn an_unknown_name_is_unknown_for_2_s() {
     assert_eq!(bench.resolved(lookup, &[], None).only_code(), Code::BAD_GATEWAY);
     assert_eq!(bench.after(SECOND).get(2, "a.example").only_code(), Code::BAD_GATEWAY);
     bench.after(SECOND).get(3, "a.example").only_look_up();
+}
+
+/// Neither a name that is listed nor an address behind one that is not opens what the list does not name.
+#[test]
+fn a_name_that_leads_to_this_host_or_to_what_is_not_listed_is_refused_and_nothing_is_sent() {
+    let forward = || Forward::Listed {
+        clients: vec!["127.0.0.0/8".parse().expect("a network")],
+        allow: ["a.example", "192.0.2.1"].map(|text| text.parse().expect("a pattern")).into(),
+    };
+    let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    for (name, address) in [("a.example", loopback), ("b.example", loopback), ("b.example", OTHER)] {
+        let mut bench = Bench::with(forward());
+        let lookup = bench.get(1, name).only_look_up();
+        let out = bench.resolved(lookup, &[address], None);
+        let refusal = (Code::PROXYING_NOT_SUPPORTED, "not-sent: target not allowed".to_owned());
+        assert_eq!((&out.answered[..], &out.sent[..]), (&[refusal][..], &[][..]), "{name} at {address}");
+        // Nor afterwards, when it is known where it is.
+        let out = bench.get(2, name);
+        assert_eq!((out.only_code(), out.sent.len()), (Code::PROXYING_NOT_SUPPORTED, 0));
+    }
+    for (name, address) in [("a.example", OTHER), ("b.example", ONE)] {
+        let mut bench = Bench::with(forward());
+        let lookup = bench.get(1, name).only_look_up();
+        assert_eq!(bench.resolved(lookup, &[address], None).only_origin(), address, "{name}");
+    }
 }
 
 #[test]
