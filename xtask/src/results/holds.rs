@@ -198,9 +198,8 @@ fn costs(page: &mut String, studies: &Studies) {
         "\n### What a cold start costs\n\n\
          Nothing is known of an origin at first: one exchange at a time (NSTART) with a timeout of 2 to 3 s. What comes \
          meanwhile waits behind it, and when the first exchanges are unlucky this backlog takes a while, in which all \
-         of its requests are late. So few runs make the mean, and the same ones at each load. Beside it without the \
-         first two minutes, and with a window that is wide from the start (`nstart=128`), where nothing waits for \
-         another.\n\n\
+         of its requests are late. The hour of above with its start, beside ten minutes that follow on two others, and \
+         beside an hour with a window that is wide from the start (`nstart=128`), where nothing waits for another.\n\n\
          | requests/s | `default` | × `fixed` | worst run | after 2 min | × `fixed` | worst run | `nstart=128` | × `fixed` |\n\
          |---|---|---|---|---|---|---|---|---|\n",
     );
@@ -260,7 +259,7 @@ pub(super) const COMMANDS: [&[&str]; 3] = [
         "--load",
         "1,5,20,100",
         "--duration",
-        "10min",
+        "1h",
         "--runs",
         "40",
         "--mix",

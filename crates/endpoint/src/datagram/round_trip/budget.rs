@@ -13,8 +13,9 @@
 //! Ageing:  with its samples. A back-off is carried until an exact sample.
 //! Bias:    clean exchanges alone show nothing that is slower than the timeout. So an Acknowledgement that
 //!          comes later after the last copy than the timeout is counts as a sample of so much: whichever
-//!          copy it answers, its round trip took that long. And where more come sooner than the median
-//!          than come later, first copies were late that nobody could tell.
+//!          copy it answers, its round trip took that long. And where clearly more come sooner than the
+//!          median than come later, first copies were late that nobody could tell: a cumulative sum of
+//!          signs, which chance alone rarely takes past its threshold.
 //! Fails:   where times scatter much, such bounds are shorter than the times, and somewhat more copies than
 //!          the share leave needlessly; and it waits longer than a fixed timer, each of whose copies is
 //!          another chance.
@@ -33,17 +34,26 @@ const SPREAD: f64 = 1.25;
 /// How much each sample that was late adds to the stretch.
 const PACE: f64 = 0.01;
 const LONGEST_STRETCH: f64 = 4.0;
+/// An Acknowledgement that comes sooner than the median is evidence of so much, a later one speaks against it with
+/// more; from this sum on a sooner one adds so many steps to the stretch.
+const SOONER: f64 = 0.7;
+const LATER: f64 = -1.3;
+const CLEAR: f64 = 3.0;
+const MOST_EVIDENCE: f64 = 10.0;
+const STEPS: f64 = 2.0;
 
 /// What the samples do not say: how far what they promise was kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
     /// So many times the quantile is waited for.
     stretch: f64,
+    /// How much speaks for copies that left needlessly.
+    evidence: f64,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { stretch: 1.0 }
+        Self { stretch: 1.0, evidence: 0.0 }
     }
 }
 
@@ -85,7 +95,14 @@ impl Budget {
         if samples.len() >= ENOUGH
             && let Some(median) = samples.quantile(0.5)
         {
-            self.correct(if bound < median { 1.0 } else { -1.0 });
+            let is_sooner = bound < median;
+            let sign = if is_sooner { SOONER } else { LATER };
+            self.evidence = (self.evidence + sign).clamp(0.0, MOST_EVIDENCE);
+            match is_sooner {
+                true if self.evidence >= CLEAR => self.correct(STEPS),
+                true => {}
+                false => self.correct(-1.0),
+            }
         }
     }
 
