@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use coapway_config::{Change, Config, ConfigError, ConfigErrors, RecordDestination};
-use coapway_proxy::{Listening, Parameters, Sampling};
+use coapway_proxy::{Listening, MOST_LOOK_UPS, Parameters, Sampling};
 use coapway_transport::{Resolver, Source};
 
 use crate::arguments::Settings;
@@ -22,8 +22,6 @@ use crate::sockets::{Bound, Unbound};
 use crate::worker::{Changed, Worker};
 use crate::{log, notify, rehearsal, unbound};
 
-/// Look-ups at a time, and look-ups that wait for their turn.
-const LOOK_UPS: (usize, usize) = (4, 1024);
 /// What the service manager allows for beside `drain_timeout`, for the copies of the last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
 
@@ -274,7 +272,8 @@ pub(crate) fn resolver(config: &Config) -> io::Result<Resolver> {
         coapway_config::Resolver::Hosts(path) => Source::Hosts(path.clone()),
         coapway_config::Resolver::Server(address) => Source::Server(*address),
     };
-    Resolver::new(source, LOOK_UPS.0, LOOK_UPS.1)
+    // No more are asked for at a time.
+    Resolver::new(source, MOST_LOOK_UPS, MOST_LOOK_UPS)
 }
 
 /// The names of this host.

@@ -70,6 +70,7 @@ pub use input::{Input, SocketRole};
 pub use journal::Listening;
 pub use kept::Kept;
 pub use learned::Learned;
+pub use lookups::MOST_LOOK_UPS;
 pub use output::Output;
 pub use parameters::{
     CopyIds, CopySchedule, Limits, Parameters, Patience, PostGuard, Probe, RetransmitParameters,

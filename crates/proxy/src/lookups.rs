@@ -1,4 +1,7 @@
 //! Names of origins: one look-up per name at a time, answers kept briefly.
+//!
+//! A name whose server is silent takes its look-up long. So no more are under way than there are threads for them,
+//! sites take turns, none of them has all places, and the names of upstreams have some for themselves.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -11,13 +14,22 @@ use coapway_time::Instant;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
+use crate::address::{Holder, Site};
+use crate::places::{Places, UsedUp};
+use crate::queue::{self, FairQueue, Found, Look};
+
 /// How long addresses are used, where the source does not say less.
 const POSITIVE: Duration = Duration::from_secs(30);
 /// How long a name counts as unknown, and how long known addresses are used on when a look-up failed.
 const NEGATIVE: Duration = Duration::from_secs(2);
-/// How many fetches of one client, and of all together, may wait for names.
-const MOST_WAITING_OF_CLIENT: u32 = 64;
+/// How many fetches of one site, and of all together, may wait for names.
+const MOST_WAITING_OF_SITE: u32 = 64;
 const MOST_WAITING: usize = 1 << 14;
+/// How many look-ups may be under way that clients name the host of, and how many in all: the others are those of
+/// upstreams.
+const OF_CLIENTS: u32 = 16;
+/// Look-ups under way at a time, at the most.
+pub const MOST_LOOK_UPS: usize = OF_CLIENTS as usize + 4;
 
 /// The addresses of a name, best first.
 pub(crate) type Addresses = SmallVec<[IpAddr; 2]>;
@@ -26,8 +38,8 @@ pub(crate) type Addresses = SmallVec<[IpAddr; 2]>;
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) fetch: FetchId,
-    /// Who asked; one client cannot have everybody wait.
-    pub(crate) client: IpAddr,
+    /// The number of the client that asked; one site cannot have everybody wait.
+    pub(crate) client: u64,
     pub(crate) port: u16,
     pub(crate) content: OwnedContent,
 }
@@ -57,16 +69,38 @@ enum State {
     },
 }
 
+/// A look-up that waits or is under way.
+#[derive(Debug)]
+struct Asked {
+    name: Box<str>,
+    /// Who holds its place, where it is not the name of an upstream.
+    client: Option<u64>,
+}
+
+/// One that waits for its turn.
+#[derive(Debug)]
+struct Next(u64);
+
+impl queue::Waiting for Next {
+    fn is_patient(&self) -> bool {
+        false
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Lookups {
     names: HashMap<Box<str>, State, RandomState>,
-    under_way: HashMap<u64, Box<str>, RandomState>,
+    asked: HashMap<u64, Asked, RandomState>,
     /// Known names in the order in which they were learned, and when; a name may have been learned
     /// again since.
     learned: VecDeque<(Instant, Box<str>)>,
-    asked: VecDeque<(u64, Box<str>)>,
-    /// How many fetches of a client wait.
-    waiting: HashMap<IpAddr, u32, RandomState>,
+    /// Those that are to begin: of upstreams, and of clients.
+    of_upstreams: VecDeque<u64>,
+    of_clients: FairQueue<Next>,
+    places: Places,
+    under_way: usize,
+    /// How many fetches of a site wait.
+    waiting: HashMap<Site, u32, RandomState>,
     waiting_together: usize,
     /// Addresses with which an exchange came to nothing, and when; by time as well, oldest first.
     distrusted: HashMap<IpAddr, Instant, RandomState>,
@@ -79,9 +113,12 @@ impl Lookups {
     pub(crate) fn new(most: usize, hasher: RandomState) -> Self {
         Self {
             names: HashMap::with_hasher(hasher.clone()),
-            under_way: HashMap::with_hasher(hasher.clone()),
+            asked: HashMap::with_hasher(hasher.clone()),
             learned: VecDeque::new(),
-            asked: VecDeque::new(),
+            of_upstreams: VecDeque::new(),
+            of_clients: FairQueue::new(hasher.clone()),
+            places: Places::new(hasher.clone()),
+            under_way: 0,
             waiting: HashMap::with_hasher(hasher.clone()),
             waiting_together: 0,
             distrusted: HashMap::with_hasher(hasher),
@@ -91,11 +128,12 @@ impl Lookups {
         }
     }
 
-    /// Finds the addresses of `name`, or has them looked up and keeps what `waiting` makes.
+    /// Finds the addresses of `name`, or has them looked up and keeps what `waiting` makes. `is_upstream` says
+    /// whether the configuration names the host, and not the client.
     pub(crate) fn find(
         &mut self,
-        name: &str,
-        client: IpAddr,
+        (name, is_upstream): (&str, bool),
+        client: u64,
         waiting: impl FnOnce() -> Waiting,
         now: Instant,
     ) -> Resolution {
@@ -122,10 +160,14 @@ impl Lookups {
             self.next += 1;
             let pending = State::Pending { waiting: vec![waiting()], before: before.unwrap_or_default() };
             self.names.insert(name.into(), pending);
-            self.under_way.insert(lookup, name.into());
-            self.asked.push_back((lookup, name.into()));
+            let client = (!is_upstream).then_some(client);
+            self.asked.insert(lookup, Asked { name: name.into(), client });
+            match client {
+                Some(client) => self.of_clients.push(client, Next(lookup)),
+                None => self.of_upstreams.push_back(lookup),
+            }
         }
-        *self.waiting.entry(client).or_insert(0) += 1;
+        *self.waiting.entry(Site::of(client)).or_insert(0) += 1;
         self.waiting_together += 1;
         Resolution::Pending
     }
@@ -183,13 +225,39 @@ impl Lookups {
         self.most = most;
     }
 
+    /// The next look-up that begins, if one may.
     pub(crate) fn poll_asked(&mut self) -> Option<(u64, Box<str>)> {
-        self.asked.pop_front()
+        if self.under_way >= MOST_LOOK_UPS {
+            return None;
+        }
+        let lookup = self.of_upstreams.pop_front().or_else(|| self.next_of_clients())?;
+        self.under_way += 1;
+        Some((lookup, self.asked.get(&lookup)?.name.clone()))
     }
 
-    fn may_wait(&self, client: IpAddr) -> bool {
+    fn next_of_clients(&mut self) -> Option<u64> {
+        if self.places.taken() >= OF_CLIENTS {
+            return None;
+        }
+        let (places, asked) = (&self.places, &self.asked);
+        let found = self.of_clients.pop_among(usize::MAX, |Next(lookup)| {
+            let client = asked.get(lookup).and_then(|asked| asked.client).map(who);
+            let is_used_up = client.and_then(|client| places.is_used_up(client, OF_CLIENTS, true));
+            match is_used_up {
+                None => Look::Leaves,
+                Some(UsedUp::Client) => Look::Stays,
+                Some(UsedUp::Site) => Look::SiteStays,
+            }
+        });
+        let Found::One(client, Next(lookup)) = found else { return None };
+        let (site, holder) = who(client);
+        self.places.take(site, holder);
+        Some(lookup)
+    }
+
+    fn may_wait(&self, client: u64) -> bool {
         self.waiting_together < MOST_WAITING
-            && self.waiting.get(&client).is_none_or(|&waiting| waiting < MOST_WAITING_OF_CLIENT)
+            && self.waiting.get(&Site::of(client)).is_none_or(|&waiting| waiting < MOST_WAITING_OF_SITE)
     }
 
     fn is_distrusted(&self, addresses: &Addresses, since: Instant) -> bool {
@@ -198,15 +266,20 @@ impl Lookups {
     }
 
     fn end(&mut self, lookup: u64) -> Option<(Box<str>, Vec<Waiting>, Addresses)> {
-        let name = self.under_way.remove(&lookup)?;
+        let Asked { name, client } = self.asked.remove(&lookup)?;
+        self.under_way -= 1;
+        if let Some((site, holder)) = client.map(who) {
+            self.places.give(site, holder);
+        }
         let Some(State::Pending { waiting, before }) = self.names.get_mut(&name) else { return None };
         let (waiting, before) = (std::mem::take(waiting), std::mem::take(before));
         self.waiting_together -= waiting.len();
         for one in &waiting {
-            if let Some(count) = self.waiting.get_mut(&one.client) {
+            let site = Site::of(one.client);
+            if let Some(count) = self.waiting.get_mut(&site) {
                 *count -= 1;
                 if *count == 0 {
-                    self.waiting.remove(&one.client);
+                    self.waiting.remove(&site);
                 }
             }
         }
@@ -232,6 +305,11 @@ impl Lookups {
             self.learned.pop_front();
         }
     }
+}
+
+/// Who is counted.
+const fn who(client: u64) -> (Site, Holder) {
+    (Site::of(client), Holder::of(client))
 }
 
 fn is_as_learned(state: Option<&State>, when: Instant) -> bool {

@@ -46,6 +46,10 @@ impl Places {
         Self { taken: 0, is_overfull: false, sites: Held(sites), clients: Held(clients) }
     }
 
+    pub(crate) const fn taken(&self) -> u32 {
+        self.taken
+    }
+
     /// A client takes one.
     #[inline]
     pub(crate) fn take(&mut self, site: Site, client: Holder) {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use coapway_endpoint::{Gate, Peer, Received};
 use coapway_message::{Content, Evidence, ExchangeId, Failure, OptionNumber, OwnedContent, Token};
 use coapway_relay::{
-    Decision, Destination, Fetch, FetchId, NoResponse, Origin, OriginId, Phase, Plan, Rare, Refusal, Verdict,
-    resource_key, with_hop_limit, with_request_tag, without_hop_limit,
+    Admission, Decision, Destination, Fetch, FetchId, NoResponse, Origin, OriginId, Phase, Plan, Rare,
+    Refusal, Verdict, resource_key, with_hop_limit, with_request_tag, without_hop_limit,
 };
 use coapway_time::Instant;
 
@@ -192,7 +192,8 @@ impl Proxy {
     fn begin(&mut self, arrival: &Arrival<'_>, plan: &Plan<'_>, now: Instant) -> bool {
         let &Arrival { request, peer, .. } = arrival;
         let (fetch, begun) = (FetchId(request), self.fetch(arrival, plan, now));
-        let site = Site::of(begun.client);
+        let client = begun.client;
+        let site = Site::of(client);
         let may_begin =
             !self.is_full() && !self.shares.is_used_up(site, self.under_way(), self.most_under_way);
         if !may_begin || !self.relay.begin(fetch, begun) {
@@ -208,9 +209,9 @@ impl Proxy {
             Destination::Address(address) => self.send(fetch, *address, &plan.content, now),
             Destination::Name { host, port } => {
                 let port = *port;
-                let client = peer.remote.ip();
                 let waiting = || Waiting { fetch, client, port, content: plan.content.into() };
-                match self.lookups.find(host, client, waiting, now) {
+                let is_upstream = plan.admission == Admission::Upstream;
+                match self.lookups.find((host, is_upstream), client, waiting, now) {
                     Resolution::Pending => {}
                     Resolution::Full => self.fail(fetch, Failure::Overloaded, now),
                     Resolution::Known(addresses) => {

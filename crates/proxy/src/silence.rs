@@ -58,6 +58,9 @@ pub(crate) struct Down {
     pub(crate) probe_in: Duration,
 }
 
+/// Of so many sites it is known that they had a probe.
+const REMEMBERED: usize = 8;
+
 /// The pace of probes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rest {
@@ -70,12 +73,29 @@ pub(crate) struct Rest {
     /// Whether other clients were told to stay away since, and whether other sites were.
     others: bool,
     other_sites: bool,
+    /// Sites that had a probe, the latest ones, and whether one was told to stay away since that had none.
+    had: [Option<Site>; REMEMBERED],
+    newcomers: bool,
 }
 
 impl Rest {
     pub(crate) fn begin(timeout: Duration, now: Instant) -> Self {
         let pause = (timeout + MARGIN).min(LONGEST_PAUSE);
-        Self { next: now, pause, last: None, others: false, other_sites: false }.further(now)
+        let had = [None; REMEMBERED];
+        let first =
+            Self { next: now, pause, last: None, others: false, other_sites: false, had, newcomers: false };
+        first.further(now)
+    }
+
+    #[cold]
+    fn sent(&mut self, client: u64, now: Instant) {
+        let site = Some(Site::of(client));
+        if !self.had.contains(&site) {
+            self.had.rotate_right(1);
+            self.had[0] = site;
+        }
+        let rest = Self { last: Some(client), others: false, other_sites: false, newcomers: false, ..*self };
+        *self = rest.further(now);
     }
 
     fn further(self, now: Instant) -> Self {
@@ -123,18 +143,21 @@ impl Silence {
     #[inline]
     pub(crate) fn sent(&mut self, client: u64, now: Instant) {
         if let Some(rest) = &mut self.rest {
-            *rest = Rest { last: Some(client), others: false, other_sites: false, ..rest.further(now) };
+            rest.sent(client, now);
         }
     }
 
-    /// Whether the next probe is for others: this client's was the last, or its site's, and other ones have asked in
-    /// vain since, who may ask for something else. They have one pause to come back.
+    /// Whether the next probe is for others, who have asked in vain since the last one and may ask for something
+    /// else: for other clients than that one's, for other sites than its site, and for sites that had none rather
+    /// than for those that had. They have one pause to come back.
     pub(crate) fn is_for_others(&self, client: u64, now: Instant) -> bool {
         let (Some(rest), Some(last)) = (self.rest, self.rest.and_then(|rest| rest.last)) else {
             return false;
         };
-        let is_same_site = Site::of(last) == Site::of(client);
-        let is_awaited = last == client && rest.others || is_same_site && rest.other_sites;
+        let site = Site::of(client);
+        let is_awaited = last == client && rest.others
+            || Site::of(last) == site && rest.other_sites
+            || rest.newcomers && rest.had.contains(&Some(site));
         is_awaited && now < rest.next + rest.pause
     }
 
@@ -143,6 +166,7 @@ impl Silence {
         if let Some(rest) = &mut self.rest {
             rest.others |= rest.last != Some(client);
             rest.other_sites |= rest.last.map(Site::of) != Some(Site::of(client));
+            rest.newcomers |= !rest.had.contains(&Some(Site::of(client)));
         }
     }
 
@@ -222,5 +246,24 @@ mod tests {
         assert_eq!(are_kept_away(&silence, at(60)), [false; 3], "who does not come back has lost it");
         silence.sent(other, at(60));
         assert_eq!(are_kept_away(&silence, at(61)), [false; 3]);
+    }
+
+    #[test]
+    fn sites_that_had_a_probe_leave_the_next_one_to_those_that_had_none() {
+        let client = |site: u64| 1 << 32 | site << 1;
+        let rest = Some(Rest::begin(Duration::from_secs(2), at(0)));
+        let mut silence = Silence { rest, of_several: true, ..Silence::default() };
+        silence.sent(client(1), at(3));
+        silence.spared(client(2));
+        silence.sent(client(2), at(9));
+        silence.spared(client(1));
+        assert!(!silence.is_for_others(client(1), at(21)), "they take turns");
+        silence.spared(client(3));
+        assert_eq!([1, 2, 3].map(|site| silence.is_for_others(client(site), at(21))), [true, true, false]);
+        silence.sent(client(3), at(21));
+        assert_eq!([1, 2, 3].map(|site| silence.is_for_others(client(site), at(45))), [false; 3]);
+        (4..20).for_each(|site| silence.sent(client(site), at(45)));
+        silence.spared(client(1));
+        assert!(!silence.is_for_others(client(1), at(46)), "so many are not remembered");
     }
 }
