@@ -138,7 +138,7 @@ pub enum PatternError {
     #[error("port must be 1 to 65535")]
     Port,
     /// What stands before the port is neither a network nor a name.
-    #[error("neither an address, a network (10.1.0.0/16, [fe80::/10]), a name nor *.suffix")]
+    #[error("neither an address, a network (10.1.0.0/16, [fd00::/8]), a name nor *.suffix")]
     Hosts,
 }
 
