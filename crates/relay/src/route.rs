@@ -95,18 +95,20 @@ pub(crate) struct Settings<'r> {
 ///
 /// A target in Proxy-Uri or Proxy-Scheme is ourselves, or is forwarded to, or is refused; without one
 /// a reverse route is looked for. What is left is for ourselves.
-/// Shape:  `scratch` is cleared; the decision borrows it, or `content` where nothing had to change.
-///         `targets` were admitted by the same settings.
+/// Shape:  `came_to` is the address of ours the request was sent to, where it is known. `scratch` is cleared;
+///         the decision borrows it, or `content` where nothing had to change. `targets` were admitted by
+///         the same settings.
 /// Source: RFC 7252 §5.7.2, §5.7.3, §5.8, §5.10.2.
 pub(crate) fn decide<'s>(
     settings: Settings<'_>,
     targets: &mut Targets,
-    client: IpAddr,
+    (client, came_to): (IpAddr, Option<IpAddr>),
     content: &Content<'s>,
     scratch: &'s mut Vec<u8>,
 ) -> Result<Decision<'s>, Refusal> {
     let method = Method::from_code(content.code).ok_or(Refusal::METHOD)?;
     let mut request = Request::new(method, content);
+    request.came_to = came_to.or_else(|| sole_listener(settings.parameters, client));
     request.check()?;
     match (request.proxy_uri, request.proxy_scheme) {
         (Some(_), Some(_)) => Err(Refusal::TWO_TARGETS),
@@ -116,7 +118,7 @@ pub(crate) fn decide<'s>(
                 let target = (&authority, Resource::Asked { skip: 0 });
                 forward(settings, client, &request, target, scratch)
             }
-            None => local(settings, &request, None, Resource::Asked { skip: 0 }, scratch),
+            None => local(settings, &request, request.own_address(), Resource::Asked { skip: 0 }, scratch),
         },
         (None, None) => reverse(settings, &request, scratch),
     }
@@ -260,6 +262,15 @@ fn replace_scheme(
     Ok(Some(Authority { host: host.into(), port: port.unwrap_or(scheme.default_port()) }))
 }
 
+/// What a request came to, where the datagram does not tell: a listener at one address, and only one can be
+/// meant.
+fn sole_listener(parameters: &Parameters, client: IpAddr) -> Option<IpAddr> {
+    let is_meant = |own: &IpAddr| !own.is_unspecified() && own.is_ipv4() == client.to_canonical().is_ipv4();
+    let mut listeners = parameters.own.iter().map(|own| own.ip().to_canonical()).filter(is_meant);
+    let first = listeners.next()?;
+    listeners.all(|other| other == first).then_some(first)
+}
+
 fn parse_host<'d>(request: &Request<'d>) -> Result<Option<HostRef<'d>>, Refusal> {
     request.uri_host.map(HostRef::parse).transpose().map_err(|_| Refusal::URI_HOST)
 }
@@ -278,7 +289,7 @@ fn reverse<'s>(
     scratch: &'s mut Vec<u8>,
 ) -> Result<Decision<'s>, Refusal> {
     let parameters = settings.parameters;
-    let host = parse_host(request)?;
+    let host = parse_host(request)?.or_else(|| request.own_address());
     if request.is_abbreviated && settings.routes.have_paths {
         return Err(Refusal::option(URI_PATH_ABBREV, Fault::Unknown));
     }

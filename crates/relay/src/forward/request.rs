@@ -1,6 +1,8 @@
 //! A client's request: what its options say to a proxy, and what the origin gets to see of it.
 
-use coapway_message::uri::PathAndQuery;
+use std::net::IpAddr;
+
+use coapway_message::uri::{HostRef, PathAndQuery};
 use coapway_message::{Content, Method, OptionNumber, Options, OptionsWriter};
 
 use super::{URI_PATH_ABBREV, fault, is_dot_segment};
@@ -18,6 +20,8 @@ pub(crate) struct Request<'d> {
     /// The path in it, where it is in normal form.
     pub(crate) path: Option<&'d [u8]>,
     pub(crate) proxy_scheme: Option<&'d [u8]>,
+    /// The address of ours it was sent to, where that is known.
+    pub(crate) came_to: Option<IpAddr>,
     pub(crate) uri_host: Option<&'d [u8]>,
     pub(crate) uri_port: Option<&'d [u8]>,
     pub(crate) no_response: NoResponse,
@@ -46,6 +50,7 @@ impl<'d> Request<'d> {
             proxy_uri: None,
             path: None,
             proxy_scheme: None,
+            came_to: None,
             uri_host: None,
             uri_port: None,
             no_response: NoResponse::NONE,
@@ -147,6 +152,13 @@ impl<'d> Request<'d> {
         }
         self.elective_fault.get_or_insert((number, fault));
         Ok(())
+    }
+
+    /// What we are called where the client does not say it: the default of Uri-Host.
+    ///
+    /// Source: RFC 7252 §5.10.1.
+    pub(crate) fn own_address(&self) -> Option<HostRef<'d>> {
+        self.came_to.map(|address| HostRef::Address(address.to_canonical()))
     }
 
     /// Whether it may be forwarded: unrecognised elective options keep it from that when they are

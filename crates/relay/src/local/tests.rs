@@ -4,7 +4,7 @@ use super::*;
 use crate::answer::Fault;
 use crate::parameters::{Forward, Parameters, Route, Upstream, UpstreamId};
 use crate::route::Decision;
-use crate::route::tests::decide;
+use crate::route::tests::{decide, decide_at};
 
 type List<'a> = &'a [(u16, &'a [u8])];
 
@@ -320,4 +320,23 @@ fn blocks_are_as_large_as_asked() {
     );
     let empty = get(&parameters(vec![]), &[(23, &[0x06])]).expect("fine");
     assert_eq!(block(&empty), Some(Block { num: 0, more: false, szx: 6 }));
+}
+
+#[test]
+fn links_are_those_under_the_address_a_request_came_to() {
+    let parameters = parameters(vec![route(None, &["a"]), route(Some("10.0.0.9"), &["x"])]);
+    let mut buffer = Vec::new();
+    for list in [&CORE[..], &[CORE[0], CORE[1], (39, b"coap")]] {
+        let mut writer = OptionsWriter::new(&mut buffer);
+        list.iter().for_each(|(number, value)| writer.push(OptionNumber(*number), value));
+        let content = Content { code: Code::GET, options: writer.finish(), payload: b"" };
+        for (came_to, links) in [([10, 0, 0, 9], "</a>,</x>"), ([10, 0, 0, 8], "</a>")] {
+            let from_to = ([10, 0, 0, 1].into(), Some(came_to.into()));
+            match decide_at(&parameters, from_to, &content, &mut Vec::new()) {
+                Ok(Decision::Local(answer)) => assert_eq!(answer.payload, links.as_bytes()),
+                other => panic!("{other:?}"),
+            }
+        }
+        buffer.clear();
+    }
 }

@@ -177,3 +177,42 @@ fn two_routes_never_share_a_resource() {
         assert_eq!(get(&twice, &with_host).map(|sent| sent.route), Ok(Some(2)), "{list:?}");
     }
 }
+
+#[test]
+fn the_address_a_request_came_to_is_its_host_where_it_names_none() {
+    let address = |text: &str| -> IpAddr { text.parse().expect("an address") };
+    let client = address("192.0.2.7");
+    let found = |came_to: &str, list: List<'_>| {
+        get_at(&reverse_only(), (client, Some(address(came_to))), list).map(|sent| sent.route)
+    };
+    let plain: List<'_> = &[(11, b"x")];
+    assert_eq!(found("10.0.0.1", plain), Ok(Some(4)));
+    assert_eq!(found("::ffff:10.0.0.1", plain), Ok(Some(4)));
+    assert_eq!(found("10.0.0.2", plain), Err(Refusal::NOT_FOUND));
+    assert_eq!(
+        found("10.0.0.1", &[(3, b"10.0.0.2"), (11, b"x")]),
+        Err(Refusal::NOT_FOUND),
+        "what it says wins"
+    );
+    assert_eq!(found("10.0.0.1", &[(11, b"boiler")]), Ok(Some(0)), "a route for any host is still found");
+}
+
+#[test]
+fn a_socket_at_one_address_need_not_tell_it() {
+    let found = |own: &[&str], client: &str| {
+        let own = own.iter().map(|own| own.parse().expect("an address")).collect();
+        let client = client.parse().expect("an address");
+        let parameters = Parameters { own, ..reverse_only() };
+        get_at(&parameters, (client, None), &[(11, b"x")]).map(|sent| sent.route)
+    };
+    assert_eq!(found(&["10.0.0.1:5683"], "192.0.2.7"), Ok(Some(4)));
+    assert_eq!(found(&["10.0.0.1:5683", "10.0.0.1:7000", "[fd00::1]:5683"], "192.0.2.7"), Ok(Some(4)));
+    assert_eq!(found(&["10.0.0.1:5683", "0.0.0.0:7000"], "192.0.2.7"), Ok(Some(4)), "which would tell it");
+    for (own, client) in [
+        (&["10.0.0.1:5683", "10.0.0.2:5683"][..], "192.0.2.7"),
+        (&["10.0.0.1:5683"], "fd00::7"),
+        (&[], "::1"),
+    ] {
+        assert_eq!(found(own, client), Err(Refusal::NOT_FOUND), "{own:?}");
+    }
+}
