@@ -146,7 +146,7 @@ fn reverse_only() -> Parameters {
 
 #[test]
 fn a_request_to_ourselves_is_local() {
-    for uri in ["coap://127.0.0.1/x", "coap://PROXY/boiler", "coap://[::ffff:127.0.0.1]:5683/x"] {
+    for uri in ["coap://127.0.0.1/x", "coap://PROXY/boilers", "coap://[::ffff:127.0.0.1]:5683/x"] {
         assert_eq!(by_uri(&open(), uri), Err(Refusal::NOT_FOUND), "{uri}");
         assert_eq!(by_uri(&reverse_only(), uri), Err(Refusal::NOT_FOUND), "{uri}");
     }
