@@ -273,9 +273,12 @@ fn replace_scheme(
 }
 
 /// What a request came to, where the datagram does not tell: a listener at one address, and only one can be
-/// meant.
+/// meant. Nobody but this host reaches its loopback addresses, and it does so from one of them.
 fn sole_listener(parameters: &Parameters, client: IpAddr) -> Option<IpAddr> {
-    let is_meant = |own: &IpAddr| !own.is_unspecified() && own.is_ipv4() == client.to_canonical().is_ipv4();
+    let client = client.to_canonical();
+    let reaches =
+        |own: &IpAddr| own.is_ipv4() == client.is_ipv4() && own.is_loopback() == client.is_loopback();
+    let is_meant = |own: &IpAddr| !own.is_unspecified() && reaches(own);
     let mut listeners = parameters.own.iter().map(|own| own.ip().to_canonical()).filter(is_meant);
     let first = listeners.next()?;
     listeners.all(|other| other == first).then_some(first)

@@ -327,7 +327,7 @@ fn blocks_are_as_large_as_asked() {
 fn links_are_those_under_the_address_a_request_came_to() {
     let parameters = parameters(vec![route(None, &["a"]), route(Some("10.0.0.9"), &["x"])]);
     let mut buffer = Vec::new();
-    for list in [&CORE[..], &[CORE[0], CORE[1], (39, b"coap")]] {
+    for list in [CORE, &[CORE[0], CORE[1], (39, b"coap")]] {
         let mut writer = OptionsWriter::new(&mut buffer);
         list.iter().for_each(|(number, value)| writer.push(OptionNumber(*number), value));
         let content = Content { code: Code::GET, options: writer.finish(), payload: b"" };

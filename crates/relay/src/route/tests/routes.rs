@@ -211,10 +211,12 @@ fn a_socket_at_one_address_need_not_tell_it() {
     };
     assert_eq!(found(&["10.0.0.1:5683"], "192.0.2.7"), Ok(Some(4)));
     assert_eq!(found(&["10.0.0.1:5683", "10.0.0.1:7000", "[fd00::1]:5683"], "192.0.2.7"), Ok(Some(4)));
+    assert_eq!(found(&["127.0.0.1:5683", "10.0.0.1:5683"], "192.0.2.7"), Ok(Some(4)), "none of loopback");
     assert_eq!(found(&["10.0.0.1:5683", "0.0.0.0:7000"], "192.0.2.7"), Ok(Some(4)), "which would tell it");
     for (own, client) in [
         (&["10.0.0.1:5683", "10.0.0.2:5683"][..], "192.0.2.7"),
         (&["10.0.0.1:5683"], "fd00::7"),
+        (&["127.0.0.1:5683", "10.0.0.1:5683"], "127.0.0.1"),
         (&[], "::1"),
     ] {
         assert_eq!(found(own, client), Err(Refusal::NOT_FOUND), "{own:?}");
