@@ -63,15 +63,15 @@ impl Proxy {
 
     fn handle_request(&mut self, arrival: &Arrival<'_>, now: Instant) {
         let &Arrival { request, peer, ref content, .. } = arrival;
-        let client = peer.remote.ip();
+        let (client, came_to) = (peer.remote.ip(), peer.local.address);
         let mut scratch = std::mem::take(&mut self.scratch);
-        match &self.relay.decide(client, content, &mut scratch) {
+        match &self.relay.decide(client, came_to, content, &mut scratch) {
             Ok(Decision::Forward(plan)) => self.complete(arrival, plan, now),
             Ok(Decision::Local(answer)) => {
                 self.answer(request, NoResponse::of(content), answer, Cause::Local, None, now);
             }
             Err(refusal) => {
-                if refusal.may_be_loop() && self.came_round(client, content) && self.loops.is_news(now) {
+                if refusal.may_be_loop() && self.came_round(peer, content) && self.loops.is_news(now) {
                     self.alert(Alert::Loop { client: peer.remote });
                 }
                 self.refuse(request, NoResponse::of(content), *refusal, now);
@@ -83,13 +83,16 @@ impl Proxy {
     /// Whether a request without a hop left asks for what an earlier one asks for in vain, and comes from the
     /// host that one was sent to. A loop that is not seen here shows by our identifier in the 5.08 when that
     /// goes back.
-    fn came_round(&mut self, client: IpAddr, content: &Content<'_>) -> bool {
+    fn came_round(&mut self, peer: Peer, content: &Content<'_>) -> bool {
         if self.loops.is_empty() {
             return false;
         }
         let (mut options, mut scratch) = (Vec::new(), Vec::new());
         let content = without_hop_limit(content, &mut options);
-        let Ok(Decision::Forward(plan)) = self.relay.decide(client, &content, &mut scratch) else {
+        let client = peer.remote.ip();
+        let Ok(Decision::Forward(plan)) =
+            self.relay.decide(client, peer.local.address, &content, &mut scratch)
+        else {
             return false;
         };
         let similar = self.hints.key(plan.upstream, Origin::from(&plan.destination), &plan.content);

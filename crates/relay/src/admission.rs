@@ -4,9 +4,10 @@
 //! before anything is sent. A literal address is both at once.
 //!
 //! With a list of targets, addresses that mean this host or this link are reached only when a network
-//! in the list means just that: one inside `127.0.0.0/8`, `::1`, `169.254.0.0/16`, `fe80::/10` or
-//! `0.0.0.0/8` for those, one address exactly for broadcasts, `::` and this host's own. Neither
-//! `0.0.0.0/0` nor a name opens them. Our own listeners are never reached.
+//! in the list means just that: one inside `127.0.0.0/8`, `::1`, `169.254.0.0/16` or `0.0.0.0/8` for those,
+//! one address exactly for broadcasts, `::` and this host's own. Neither `0.0.0.0/0` nor a name opens them.
+//! Our own listeners are never reached, nor are link-local addresses of IPv6: they lead nowhere without
+//! a zone, for which a URI has no place (RFC 9844).
 
 mod reach;
 
@@ -86,7 +87,8 @@ pub fn admit_target(
 
 /// Whether a request may be sent to `address`.
 ///
-/// Of a named upstream's addresses only multicast, broadcasts, port 0 and our own listeners are refused.
+/// Of a named upstream's addresses only multicast, broadcasts, port 0, our own listeners and those that
+/// lack a zone are refused.
 pub fn admit_address(
     parameters: &Parameters,
     admission: Admission,
@@ -98,7 +100,7 @@ pub fn admit_address(
     }
     let admitted = port != 0
         && match (admission, &parameters.forward) {
-            _ if is_own_listener(parameters, SocketAddr::new(ip, port)) => false,
+            _ if is_own_listener(parameters, SocketAddr::new(ip, port)) || lacks_zone(ip) => false,
             (Admission::Upstream, _) => reach(parameters, ip) != Reach::Broadcast,
             (_, Forward::Off) => false,
             (_, Forward::Open) if is_usual(port) => {
@@ -129,6 +131,11 @@ fn admit_name(parameters: &Parameters, name: &str, port: u16) -> Result<Admissio
             }
         }
     }
+}
+
+/// Whether an address is one on each link: an answer comes from it and a zone, which is another address.
+fn lacks_zone(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
 /// What an address means here, where this host's networks have addresses for everybody in them.

@@ -30,7 +30,7 @@ pub(crate) fn serve<'s>(
     request.unknown_critical().map_or(Ok(()), Err)?;
     let options = request.content.options;
     let is_core = match resource {
-        Resource::Named(uri) => is_well_known_core(uri.path_segments()),
+        Resource::Named { uri, .. } => is_well_known_core(uri.path_segments()),
         Resource::Asked { .. } => is_well_known_core(options.values(OptionNumber::URI_PATH).map(Cow::from)),
     };
     if !is_core {
@@ -44,7 +44,7 @@ pub(crate) fn serve<'s>(
     }
     let mut body = links.under(host);
     match resource {
-        Resource::Named(uri) => uri.query_items().try_for_each(|filter| body.filter(&filter)),
+        Resource::Named { uri, .. } => uri.query_items().try_for_each(|filter| body.filter(&filter)),
         Resource::Asked { .. } => {
             options.values(OptionNumber::URI_QUERY).try_for_each(|filter| body.filter(filter))
         }

@@ -78,7 +78,8 @@ pub struct Upstream {
 /// ETags pass unchanged (R-REV-02). All addresses of an upstream's name are taken for that one origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The Uri-Host it is for, in lower case; `None` for each.
+    /// The Uri-Host it is for, in lower case, or the address that requests without one came to; `None` for
+    /// each.
     pub host: Option<Box<str>>,
     /// The segments its paths begin with; empty for `/`.
     pub path: Vec<Box<[u8]>>,
@@ -138,7 +139,7 @@ pub enum PatternError {
     #[error("port must be 1 to 65535")]
     Port,
     /// What stands before the port is neither a network nor a name.
-    #[error("neither an address, a network (10.1.0.0/16, [fe80::/10]), a name nor *.suffix")]
+    #[error("neither an address, a network (10.1.0.0/16, [fd00::/8]), a name nor *.suffix")]
     Hosts,
 }
 

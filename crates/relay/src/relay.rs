@@ -102,14 +102,18 @@ impl Relay {
     }
 
     /// Decides where a request goes and what it looks like there, or why it goes nowhere.
+    ///
+    /// `came_to` is the address of ours it was sent to, where the socket can tell: the Uri-Host of a request
+    /// that has none (RFC 7252 §5.10.1).
     pub fn decide<'s>(
         &mut self,
         client: IpAddr,
+        came_to: Option<IpAddr>,
         content: &Content<'s>,
         scratch: &'s mut Vec<u8>,
     ) -> Result<Decision<'s>, Refusal> {
         let settings = Settings { parameters: &self.parameters, routes: &self.routes, links: &self.links };
-        route::decide(settings, &mut self.targets, client, content, scratch)
+        route::decide(settings, &mut self.targets, (client, came_to), content, scratch)
     }
 
     /// Starts a fetch; says no when there are too many.

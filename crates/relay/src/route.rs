@@ -93,20 +93,22 @@ pub(crate) struct Settings<'r> {
 
 /// Decides about a request.
 ///
-/// A target in Proxy-Uri or Proxy-Scheme is ourselves, or is forwarded to, or is refused; without one
-/// a reverse route is looked for. What is left is for ourselves.
-/// Shape:  `scratch` is cleared; the decision borrows it, or `content` where nothing had to change.
-///         `targets` were admitted by the same settings.
+/// A target in Proxy-Uri or Proxy-Scheme is forwarded to, or is refused. Without one, or where it is
+/// ourselves, a reverse route is looked for: no client needs leave for that. What is left is for ourselves.
+/// Shape:  `came_to` is the address of ours the request was sent to, where it is known. `scratch` is cleared;
+///         the decision borrows it, or `content` where nothing had to change. `targets` were admitted by
+///         the same settings.
 /// Source: RFC 7252 §5.7.2, §5.7.3, §5.8, §5.10.2.
 pub(crate) fn decide<'s>(
     settings: Settings<'_>,
     targets: &mut Targets,
-    client: IpAddr,
+    (client, came_to): (IpAddr, Option<IpAddr>),
     content: &Content<'s>,
     scratch: &'s mut Vec<u8>,
 ) -> Result<Decision<'s>, Refusal> {
     let method = Method::from_code(content.code).ok_or(Refusal::METHOD)?;
     let mut request = Request::new(method, content);
+    request.came_to = came_to.or_else(|| sole_listener(settings.parameters, client));
     request.check()?;
     match (request.proxy_uri, request.proxy_scheme) {
         (Some(_), Some(_)) => Err(Refusal::TWO_TARGETS),
@@ -116,9 +118,15 @@ pub(crate) fn decide<'s>(
                 let target = (&authority, Resource::Asked { skip: 0 });
                 forward(settings, client, &request, target, scratch)
             }
-            None => local(settings, &request, None, Resource::Asked { skip: 0 }, scratch),
+            None => {
+                let host = request.own_address();
+                reverse(settings, &request, host, Resource::Asked { skip: 0 }, scratch)
+            }
         },
-        (None, None) => reverse(settings, &request, scratch),
+        (None, None) => {
+            let host = parse_host(&request)?.or_else(|| request.own_address());
+            reverse(settings, &request, host, Resource::Asked { skip: 0 }, scratch)
+        }
     }
 }
 
@@ -136,16 +144,18 @@ fn by_uri<'s>(
     if let Some((target, resource)) = targets.find(value) {
         may_be_forwarded(parameters, client, request)?;
         let (authority, ground) = (&target.authority, target.ground);
-        let target = (authority, Resource::Named(&resource));
+        let target = (authority, Resource::Named { uri: &resource, skip: 0 });
         request.path = resource.normal_path();
         return to_origin(parameters, request, target, ground, scratch);
     }
     let uri = Uri::from_option(value).map_err(Refusal::uri)?;
     require_coap(uri.scheme())?;
-    let target = (uri.authority(), Resource::Named(uri.resource()));
+    let target = (uri.authority(), Resource::Named { uri: uri.resource(), skip: 0 });
     request.path = uri.resource().normal_path();
     let decision = forward(settings, client, request, target, scratch)?;
-    if let Decision::Forward(plan) = &decision {
+    if let Decision::Forward(plan) = &decision
+        && plan.route.is_none()
+    {
         targets.keep(value, uri.authority(), (plan.upstream, plan.admission));
     }
     Ok(decision)
@@ -164,7 +174,9 @@ fn forward<'s>(
             Host::Address(address) => HostRef::Address(*address),
             Host::Name(name) => HostRef::Name(name),
         };
-        return local(settings, request, Some(host), resource, scratch);
+        let mut request = *request;
+        request.path = None;
+        return reverse(settings, &request, Some(host), resource, scratch);
     }
     may_be_forwarded(parameters, client, request)?;
     let ground = admit_target(parameters, authority)?;
@@ -260,6 +272,18 @@ fn replace_scheme(
     Ok(Some(Authority { host: host.into(), port: port.unwrap_or(scheme.default_port()) }))
 }
 
+/// What a request came to, where the datagram does not tell: a listener at one address, and only one can be
+/// meant. Nobody but this host reaches its loopback addresses, and it does so from one of them.
+fn sole_listener(parameters: &Parameters, client: IpAddr) -> Option<IpAddr> {
+    let client = client.to_canonical();
+    let reaches =
+        |own: &IpAddr| own.is_ipv4() == client.is_ipv4() && own.is_loopback() == client.is_loopback();
+    let is_meant = |own: &IpAddr| !own.is_unspecified() && reaches(own);
+    let mut listeners = parameters.own.iter().map(|own| own.ip().to_canonical()).filter(is_meant);
+    let first = listeners.next()?;
+    listeners.all(|other| other == first).then_some(first)
+}
+
 fn parse_host<'d>(request: &Request<'d>) -> Result<Option<HostRef<'d>>, Refusal> {
     request.uri_host.map(HostRef::parse).transpose().map_err(|_| Refusal::URI_HOST)
 }
@@ -272,20 +296,25 @@ fn uri_host(authority: &Authority) -> Option<&str> {
     }
 }
 
+/// To the origin that serves this part of our namespace, or here.
 fn reverse<'s>(
     settings: Settings<'_>,
     request: &Request<'s>,
+    host: Option<HostRef<'_>>,
+    resource: Resource<'_>,
     scratch: &'s mut Vec<u8>,
 ) -> Result<Decision<'s>, Refusal> {
     let parameters = settings.parameters;
-    let host = parse_host(request)?;
     if request.is_abbreviated && settings.routes.have_paths {
         return Err(Refusal::option(URI_PATH_ABBREV, Fault::Unknown));
     }
     let options = &request.content.options;
-    let found = settings.routes.find(host, options);
+    let found = match resource {
+        Resource::Named { uri, .. } => settings.routes.find(host, || uri.path_segments()),
+        Resource::Asked { .. } => settings.routes.find(host, || options.values(OptionNumber::URI_PATH)),
+    };
     let Some((index, route)) = found.and_then(|index| Some((index, parameters.routes.get(index)?))) else {
-        return local(settings, request, host, Resource::Asked { skip: 0 }, scratch);
+        return local(settings, request, host, resource, scratch);
     };
     request.may_be_forwarded()?;
     let authority = usize::try_from(route.upstream.0)
@@ -296,7 +325,7 @@ fn reverse<'s>(
     if let Some(address) = authority.socket_address() {
         admit_address(parameters, Admission::Upstream, address)?;
     }
-    let resource = Resource::behind(route, options);
+    let resource = resource.behind(route, options);
     let content = request.rewrite(uri_host(authority), resource, parameters.insert_hop_limit, scratch)?;
     let ground = (route.upstream, Admission::Upstream);
     Ok(plan(request, ground, authority.clone().into(), u32::try_from(index).ok(), content))

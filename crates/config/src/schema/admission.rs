@@ -1,5 +1,6 @@
 //! `[forward]`, `[clients]` and `[limits]`: who may have what.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use coapway_proxy::{Limits, Patience};
@@ -59,12 +60,25 @@ fn whole(text: &str, network: IpNet) -> Result<IpNet, Wrong> {
     }
 }
 
+/// Whether all addresses of a network are link-local ones of IPv6.
+fn lacks_zone(network: &IpNet) -> bool {
+    let mut ends = [network.network(), network.broadcast()].into_iter();
+    ends.all(|end| matches!(end, IpAddr::V6(address) if address.is_unicast_link_local()))
+}
+
 fn target(text: &str) -> Result<(String, TargetPattern), Wrong> {
     let pattern: TargetPattern = text.parse().map_err(|error| Wrong::new(format!("{text:?}: {error}")))?;
     if let Hosts::Network(network) = &pattern.hosts {
         whole(text, *network)?;
         if network.addr().is_multicast() {
             return Err(Wrong::new(format!("{text:?} is multicast, to which nothing is forwarded")));
+        }
+        if lacks_zone(network) {
+            return Err(Wrong::new(format!(
+                "{text:?} is link-local, which leads nowhere without its zone, and a coap URI has no place for one \
+                 (RFC 9844)"
+            ))
+            .hint("list other addresses of these targets"));
         }
     }
     Ok((text.to_owned(), pattern))
@@ -155,8 +169,8 @@ impl Table for Forward {
                 |t| &mut t.allow,
             ),
             doc: "Where to, judged by name and again by address after look-up. Without a port: 5683, 5684 and \
-                  from 1024 on. Loopback, link-local, broadcast and our own addresses need an entry of their \
-                  own.",
+                  from 1024 on. Loopback, 169.254.0.0/16, broadcast and our own addresses need an entry of their \
+                  own. Link-local ones of IPv6 need a zone, for which a URI has no place, and are never reached.",
             why: "an address, a network, a name or a suffix, each with or without a port",
         },
     ];

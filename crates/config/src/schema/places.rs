@@ -258,7 +258,8 @@ impl Table for Route {
         Key {
             name: "host",
             field: Field::Value("a host name or an address", |t| &mut t.host),
-            doc: "The Uri-Host of the requests; every host when it is left out.",
+            doc: "The Uri-Host of the requests, or our address that those without one came to (RFC 7252 §5.10.1): \
+                  a client leaves it out where it is asked for the address. Every host when it is left out.",
             why: "it is compared with what clients send, as a whole",
         },
         Key {

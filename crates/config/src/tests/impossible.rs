@@ -195,3 +195,17 @@ fn memory_that_is_not_there_is_told_with_the_keys_that_want_it() {
         config.memory_beyond(bound, "this host").is_none() && config.memory_beyond(bound - 1, "x").is_some()
     );
 }
+
+#[test]
+fn targets_that_lack_a_zone_are_none() {
+    let allowing = |target: &str| format!("[forward]\nclients = [\"10.0.0.0/8\"]\nallow = [\"{target}\"]\n");
+    for target in ["fe80::/10", "fe80::1", "[fe80::1]:5683", "[fe80::/64]:7", "febf::/16"] {
+        let errors = told(&allowing(target));
+        let reason = format!("\"{target}\" is link-local, which leads nowhere without its zone");
+        assert!(errors.contains(&reason), "{errors}");
+        assert!(errors.contains("hint: list other addresses of these targets"), "{errors}");
+    }
+    for target in ["::/0", "fe80::/9", "fd00::/8", "169.254.0.0/16"] {
+        loaded(&allowing(target), &[], &Overrides::default());
+    }
+}

@@ -111,10 +111,25 @@ fn a_catch_all_does_not_open_this_host_or_this_link() {
     }
     assert!(target(&everything, "192.0.2.1").is_ok() && target(&everything, "[2001:db8::1]").is_ok());
     assert_eq!(target(&listed(&["::/96"]), "[::]:7000"), Err(Refusal::TARGET), "no address of one host");
-    let exact = listed(&["127.0.0.0/8", "::1", "169.254.0.0/16", "fe80::/10", "0.0.0.0", "10.9.9.9"]);
-    for text in addresses {
+    let exact = listed(&["127.0.0.0/8", "::1", "169.254.0.0/16", "0.0.0.0", "10.9.9.9"]);
+    for text in addresses.into_iter().filter(|text| *text != "[fe80::1]") {
         assert!(target(&exact, text).is_ok(), "{text}");
     }
+}
+
+#[test]
+fn what_leads_nowhere_without_a_zone_is_no_target() {
+    let mut parameters = listed(&["fe80::/10", "fe80::1", "[fe80::1]:7000", "name"]);
+    parameters.upstreams.push(Upstream { name: "a".into(), authority: Some(authority("boiler")) });
+    for parameters in [&parameters, &open()] {
+        for address in ["[fe80::1]:5683", "[fe80::1]:7000", "[febf:ffff::1]:5683"] {
+            assert_eq!(target(parameters, address), Err(Refusal::TARGET), "{address}");
+            assert_eq!(found(parameters, "name", address), Err(Refusal::TARGET), "{address}");
+        }
+    }
+    assert_eq!(found(&parameters, "boiler", "[fe80::1]:5683"), Err(Refusal::TARGET), "a named upstream's");
+    assert_eq!(found(&parameters, "boiler", "169.254.1.1:5683"), Ok(()), "IPv4 has no zones");
+    assert_eq!(target(&listed(&["fec0::/10"]), "[fec0::1]"), Ok(UpstreamId::DEFAULT));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! A client's request: what its options say to a proxy, and what the origin gets to see of it.
 
-use coapway_message::uri::PathAndQuery;
+use std::net::IpAddr;
+
+use coapway_message::uri::{HostRef, PathAndQuery};
 use coapway_message::{Content, Method, OptionNumber, Options, OptionsWriter};
 
 use super::{URI_PATH_ABBREV, fault, is_dot_segment};
@@ -18,6 +20,8 @@ pub(crate) struct Request<'d> {
     /// The path in it, where it is in normal form.
     pub(crate) path: Option<&'d [u8]>,
     pub(crate) proxy_scheme: Option<&'d [u8]>,
+    /// The address of ours it was sent to, where that is known.
+    pub(crate) came_to: Option<IpAddr>,
     pub(crate) uri_host: Option<&'d [u8]>,
     pub(crate) uri_port: Option<&'d [u8]>,
     pub(crate) no_response: NoResponse,
@@ -46,6 +50,7 @@ impl<'d> Request<'d> {
             proxy_uri: None,
             path: None,
             proxy_scheme: None,
+            came_to: None,
             uri_host: None,
             uri_port: None,
             no_response: NoResponse::NONE,
@@ -149,6 +154,13 @@ impl<'d> Request<'d> {
         Ok(())
     }
 
+    /// What we are called where the client does not say it: the default of Uri-Host.
+    ///
+    /// Source: RFC 7252 §5.10.1.
+    pub(crate) fn own_address(&self) -> Option<HostRef<'d>> {
+        self.came_to.map(|address| HostRef::Address(address.to_canonical()))
+    }
+
     /// Whether it may be forwarded: unrecognised elective options keep it from that when they are
     /// Unsafe, but not from being served here (RFC 7252 §5.4.1, §5.7.1).
     pub(crate) fn may_be_forwarded(&self) -> Result<(), Refusal> {
@@ -204,10 +216,11 @@ impl<'d> Request<'d> {
             return Ok(Content { code, options, payload });
         }
         let (uri, skip) = match resource {
-            Resource::Named(uri) => (Some(uri), 0),
+            Resource::Named { uri, skip } => (Some(uri), skip),
             Resource::Asked { skip } => (None, skip),
         };
-        let mut added = Added { host, path: uri, query: uri, hop_limit: inserted };
+        let path = uri.map(|uri| (uri, skip));
+        let mut added = Added { host, path, query: uri, hop_limit: inserted };
         scratch.clear();
         let mut writer = OptionsWriter::new(scratch);
         if self.passes {
@@ -245,29 +258,41 @@ impl<'d> Request<'d> {
 /// Where path and query come from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Resource<'u> {
-    /// From the Proxy-Uri, which wins over Uri-* options (RFC 7252 §5.10.2).
-    Named(&'u PathAndQuery<'u>),
+    /// From the Proxy-Uri, which wins over Uri-* options (RFC 7252 §5.10.2), without the first `skip` segments.
+    Named { uri: &'u PathAndQuery<'u>, skip: usize },
     /// From the request's own options, without the first `skip` segments.
     Asked { skip: usize },
 }
 
 impl Resource<'_> {
     /// The resource behind `route`. A slash that alone is left names the root, which has no segment.
-    pub(crate) fn behind(route: &Route, options: &Options<'_>) -> Self {
+    pub(crate) fn behind(self, route: &Route, options: &Options<'_>) -> Self {
         if !route.strip || route.path.is_empty() {
-            return Self::Asked { skip: 0 };
+            return self;
         }
-        let skip = route.path.len();
-        let mut rest = options.values(OptionNumber::URI_PATH).skip(skip);
-        let only_a_slash = rest.next().is_some_and(<[u8]>::is_empty) && rest.next().is_none();
-        Self::Asked { skip: skip + usize::from(only_a_slash) }
+        let begins = route.path.len();
+        match self {
+            Self::Named { uri, .. } => Self::Named { uri, skip: stripped(begins, uri.path_segments()) },
+            Self::Asked { .. } => {
+                Self::Asked { skip: stripped(begins, options.values(OptionNumber::URI_PATH)) }
+            }
+        }
     }
+}
+
+/// How many segments go with the first `begins`.
+fn stripped(begins: usize, path: impl Iterator<Item = impl AsRef<[u8]>>) -> usize {
+    let mut rest = path.skip(begins);
+    let only_a_slash =
+        rest.next().is_some_and(|segment| segment.as_ref().is_empty()) && rest.next().is_none();
+    begins + usize::from(only_a_slash)
 }
 
 /// The options that come from elsewhere than the client's list and are not written yet.
 struct Added<'u> {
     host: Option<&'u str>,
-    path: Option<&'u PathAndQuery<'u>>,
+    /// And the segments of it that are left out.
+    path: Option<(&'u PathAndQuery<'u>, usize)>,
     query: Option<&'u PathAndQuery<'u>>,
     hop_limit: Option<u8>,
 }
@@ -280,9 +305,15 @@ impl Added<'_> {
             writer.push(OptionNumber::URI_HOST, host.as_bytes());
         }
         if number > OptionNumber::URI_PATH
-            && let Some(uri) = self.path.take()
+            && let Some((uri, skip)) = self.path.take()
         {
-            uri.write_path(writer);
+            match skip {
+                0 => uri.write_path(writer),
+                _ => uri
+                    .path_segments()
+                    .skip(skip)
+                    .for_each(|segment| writer.push(OptionNumber::URI_PATH, &segment)),
+            }
         }
         if number > OptionNumber::URI_QUERY
             && let Some(uri) = self.query.take()

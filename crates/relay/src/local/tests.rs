@@ -4,7 +4,7 @@ use super::*;
 use crate::answer::Fault;
 use crate::parameters::{Forward, Parameters, Route, Upstream, UpstreamId};
 use crate::route::Decision;
-use crate::route::tests::decide;
+use crate::route::tests::{decide, decide_at};
 
 type List<'a> = &'a [(u16, &'a [u8])];
 
@@ -88,25 +88,28 @@ fn segments_of_any_bytes_make_valid_links() {
 }
 
 #[test]
-fn a_uri_that_names_us_leads_here_past_the_routes() {
-    let everything = parameters(vec![route(None, &[]), route(Some("proxy"), &["p"])]);
-    assert_eq!(links_for(&everything, &[(35, b"coap://127.0.0.1/.well-known/core")]), "</>");
-    assert_eq!(links_for(&everything, &[(35, b"coap://Proxy/.well-known/c%6Fre")]), "</>,</p>");
-    assert_eq!(links_for(&everything, &[(3, b"proxy"), (39, b"coap")]), "</>,</p>");
-    assert_eq!(links_for(&everything, &[(39, b"coap")]), "</>");
-    assert_eq!(links_for(&everything, &[(35, b"coap://proxy/.well-known/core?href=/p")]), "</p>");
+fn a_uri_that_names_us_leads_here_where_no_route_does() {
+    let some = parameters(vec![route(None, &["a"]), route(Some("proxy"), &["p"])]);
+    assert_eq!(links_for(&some, &[(35, b"coap://127.0.0.1/.well-known/core")]), "</a>");
+    assert_eq!(links_for(&some, &[(35, b"coap://Proxy/.well-known/c%6Fre")]), "</a>,</p>");
+    assert_eq!(links_for(&some, &[(3, b"proxy"), (39, b"coap")]), "</a>,</p>");
+    assert_eq!(links_for(&some, &[(39, b"coap")]), "</a>");
+    assert_eq!(links_for(&some, &[(35, b"coap://proxy/.well-known/core?href=/p")]), "</p>");
 }
 
 #[test]
 fn a_route_comes_before_what_is_ours() {
     let everything = Parameters { forward: Forward::Off, ..parameters(vec![route(None, &[])]) };
-    let mut buffer = Vec::new();
-    let mut writer = OptionsWriter::new(&mut buffer);
-    CORE.iter().for_each(|(number, value)| writer.push(OptionNumber(*number), value));
-    let content = Content { code: Code::GET, options: writer.finish(), payload: b"" };
-    let mut scratch = Vec::new();
-    let decision = decide(&everything, [10, 0, 0, 1].into(), &content, &mut scratch);
-    assert!(matches!(decision, Ok(Decision::Forward(_))));
+    let named: List<'_> = &[(35, b"coap://proxy/.well-known/core")];
+    for list in [CORE, named, &[CORE[0], CORE[1], (39, b"coap")]] {
+        let mut buffer = Vec::new();
+        let mut writer = OptionsWriter::new(&mut buffer);
+        list.iter().for_each(|(number, value)| writer.push(OptionNumber(*number), value));
+        let content = Content { code: Code::GET, options: writer.finish(), payload: b"" };
+        let mut scratch = Vec::new();
+        let decision = decide(&everything, [10, 0, 0, 1].into(), &content, &mut scratch);
+        assert!(matches!(decision, Ok(Decision::Forward(_))), "{list:?}");
+    }
 }
 
 #[test]
@@ -211,10 +214,8 @@ fn filters_choose_links_by_where_they_lead() {
     assert_eq!(filtered(&["rt=*"]), "");
     assert_eq!(filtered(&["nonsense"]), all);
     assert_eq!(filtered(&[""]), all);
-    assert_eq!(
-        links_for(&parameters(vec![route(None, &[])]), &[(35, b"coap://proxy/.well-known/core?href=/")]),
-        "</>"
-    );
+    assert_eq!(filtered(&["href=/"]), "");
+    assert_eq!(links_for(&boilers(), &[(35, b"coap://proxy/.well-known/core?href=/p")]), "</p>");
 }
 
 #[test]
@@ -320,4 +321,23 @@ fn blocks_are_as_large_as_asked() {
     );
     let empty = get(&parameters(vec![]), &[(23, &[0x06])]).expect("fine");
     assert_eq!(block(&empty), Some(Block { num: 0, more: false, szx: 6 }));
+}
+
+#[test]
+fn links_are_those_under_the_address_a_request_came_to() {
+    let parameters = parameters(vec![route(None, &["a"]), route(Some("10.0.0.9"), &["x"])]);
+    let mut buffer = Vec::new();
+    for list in [CORE, &[CORE[0], CORE[1], (39, b"coap")]] {
+        let mut writer = OptionsWriter::new(&mut buffer);
+        list.iter().for_each(|(number, value)| writer.push(OptionNumber(*number), value));
+        let content = Content { code: Code::GET, options: writer.finish(), payload: b"" };
+        for (came_to, links) in [([10, 0, 0, 9], "</a>,</x>"), ([10, 0, 0, 8], "</a>")] {
+            let from_to = ([10, 0, 0, 1].into(), Some(came_to.into()));
+            match decide_at(&parameters, from_to, &content, &mut Vec::new()) {
+                Ok(Decision::Local(answer)) => assert_eq!(answer.payload, links.as_bytes()),
+                other => panic!("{other:?}"),
+            }
+        }
+        buffer.clear();
+    }
 }

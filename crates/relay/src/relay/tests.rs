@@ -116,7 +116,7 @@ fn links_are_those_of_the_routes_there_are() {
         let mut options = OptionsWriter::new(&mut buffer);
         [".well-known", "core"].iter().for_each(|path| options.push(OptionNumber::URI_PATH, path.as_bytes()));
         let content = Content { code: Code::GET, options: options.finish(), payload: &[] };
-        match relay.decide(ORIGIN.ip(), &content, &mut Vec::new()) {
+        match relay.decide(ORIGIN.ip(), None, &content, &mut Vec::new()) {
             Ok(Decision::Local(content)) => content.payload.to_vec(),
             other => panic!("{other:?}"),
         }

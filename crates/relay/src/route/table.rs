@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 use std::net::IpAddr;
 
 use coapway_message::uri::HostRef;
-use coapway_message::{OptionNumber, Options};
 
 use crate::admission::{literal, without_root};
 use crate::parameters::Route;
@@ -49,8 +48,12 @@ impl Routes {
     }
 
     /// The route a request takes: one for its host before one for any, then the longest path.
-    pub(super) fn find(&self, host: Option<HostRef<'_>>, options: &Options<'_>) -> Option<usize> {
-        self.of_host(host).and_then(|node| node.find(options)).or_else(|| self.everywhere.find(options))
+    pub(super) fn find<S: AsRef<[u8]>, P: Iterator<Item = S>>(
+        &self,
+        host: Option<HostRef<'_>>,
+        path: impl Fn() -> P,
+    ) -> Option<usize> {
+        self.of_host(host).and_then(|node| node.find(path())).or_else(|| self.everywhere.find(path()))
     }
 
     fn of_host(&self, host: Option<HostRef<'_>>) -> Option<&Node> {
@@ -77,12 +80,13 @@ impl Node {
         node.route.get_or_insert(index);
     }
 
-    fn find(&self, options: &Options<'_>) -> Option<usize> {
+    fn find(&self, path: impl Iterator<Item = impl AsRef<[u8]>>) -> Option<usize> {
         let (mut node, mut best) = (self, self.route);
         if node.next.is_empty() {
             return best;
         }
-        for segment in options.values(OptionNumber::URI_PATH) {
+        for segment in path {
+            let segment = segment.as_ref();
             let Ok(place) = node.next.binary_search_by(|(wanted, _)| (**wanted).cmp(segment)) else { break };
             let Some((_, next)) = node.next.get(place) else { break };
             (node, best) = (next, next.route.or(best));
@@ -112,7 +116,6 @@ fn cmp_names(lower: &str, other: &str) -> Ordering {
 mod tests {
     use std::fmt::Write as _;
 
-    use coapway_message::OptionsWriter;
     use proptest::prelude::*;
 
     use super::*;
@@ -126,13 +129,6 @@ mod tests {
             upstream: UpstreamId(1),
             strip: true,
         }
-    }
-
-    fn with_path<T>(path: &[&str], and: impl FnOnce(&Options<'_>) -> T) -> T {
-        let mut written = Vec::new();
-        let mut options = OptionsWriter::new(&mut written);
-        path.iter().for_each(|segment| options.push(OptionNumber::URI_PATH, segment.as_bytes()));
-        and(&options.finish())
     }
 
     /// The best of all, looking at each.
@@ -165,7 +161,7 @@ mod tests {
             path in prop::collection::vec(prop::sample::select(SEGMENTS.to_vec()), 0..5),
         ) {
             let host = host.map(|host| HostRef::parse(host.as_bytes()).expect("a host"));
-            let found = with_path(&path, |options| Routes::new(&routes).find(host, options));
+            let found = Routes::new(&routes).find(host, || path.iter());
             prop_assert_eq!(found, best(&routes, host, &path));
         }
     }
@@ -183,7 +179,7 @@ mod tests {
         for number in [0, 1, 2, 1500, 2998, 2999] {
             let host = (number % 3 == 0).then_some(HostRef::Name("Host"));
             let segment = format!("{number:x}");
-            let find = |path: &[&str]| with_path(path, |options| table.find(host, options));
+            let find = |path: &[&str]| table.find(host, || path.iter());
             assert_eq!(find(&["s", &segment, "x"]), Some(number));
             assert_eq!(find(&["s"]), None);
         }

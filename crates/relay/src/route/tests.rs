@@ -30,11 +30,21 @@ pub(crate) fn decide<'s>(
     content: &Content<'s>,
     scratch: &'s mut Vec<u8>,
 ) -> Result<Decision<'s>, Refusal> {
+    decide_at(parameters, (client, None), content, scratch)
+}
+
+/// The same, of what came from a client to an address of ours.
+pub(crate) fn decide_at<'s>(
+    parameters: &Parameters,
+    from_to: (IpAddr, Option<IpAddr>),
+    content: &Content<'s>,
+    scratch: &'s mut Vec<u8>,
+) -> Result<Decision<'s>, Refusal> {
     let (mut targets, mut first) = (Targets::default(), Vec::new());
     let (links, routes) = (Links::new(&parameters.routes), Routes::new(&parameters.routes));
     let settings = Settings { parameters, routes: &routes, links: &links };
-    let decision = super::decide(settings, &mut targets, client, content, &mut first);
-    let again = super::decide(settings, &mut targets, client, content, scratch);
+    let decision = super::decide(settings, &mut targets, from_to, content, &mut first);
+    let again = super::decide(settings, &mut targets, from_to, content, scratch);
     assert_eq!(decision, again);
     again
 }
@@ -63,9 +73,17 @@ fn sent(upstream: u32, destination: &str, route: Option<u32>, options: List<'_>)
 }
 
 fn get(parameters: &Parameters, list: List<'_>) -> Result<Sent, Refusal> {
+    get_at(parameters, (CLIENT, None), list)
+}
+
+fn get_at(
+    parameters: &Parameters,
+    from_to: (IpAddr, Option<IpAddr>),
+    list: List<'_>,
+) -> Result<Sent, Refusal> {
     let content = content(Code::GET, list);
     let mut scratch = vec![0xFF; 3];
-    let plan = match decide(parameters, CLIENT, &content.as_content(), &mut scratch)? {
+    let plan = match decide_at(parameters, from_to, &content.as_content(), &mut scratch)? {
         Decision::Forward(plan) => plan,
         Decision::Local(content) => panic!("served here: {content:?}"),
     };
@@ -128,7 +146,7 @@ fn reverse_only() -> Parameters {
 
 #[test]
 fn a_request_to_ourselves_is_local() {
-    for uri in ["coap://127.0.0.1/x", "coap://PROXY/boiler", "coap://[::ffff:127.0.0.1]:5683/x"] {
+    for uri in ["coap://127.0.0.1/x", "coap://PROXY/boilers", "coap://[::ffff:127.0.0.1]:5683/x"] {
         assert_eq!(by_uri(&open(), uri), Err(Refusal::NOT_FOUND), "{uri}");
         assert_eq!(by_uri(&reverse_only(), uri), Err(Refusal::NOT_FOUND), "{uri}");
     }

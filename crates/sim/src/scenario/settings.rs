@@ -41,6 +41,8 @@ pub struct Settings {
 
 #[derive(Clone, Debug)]
 struct Route {
+    /// For every host where there is none.
+    host: Option<Box<str>>,
     path: Box<str>,
     origin: Box<str>,
     strip: bool,
@@ -89,9 +91,11 @@ impl Settings {
         let strip = match rest {
             [] => false,
             ["strip"] => true,
-            _ => return Err("route PATH -> ORIGIN [strip]".to_owned()),
+            _ => return Err("route [HOST]PATH -> ORIGIN [strip]".to_owned()),
         };
-        let route = Route { path: path.into(), origin: origin.into(), strip };
+        let (host, path) = path.split_at(path.find('/').unwrap_or(path.len()));
+        let host = (!host.is_empty()).then(|| host.into());
+        let route = Route { host, path: path.into(), origin: origin.into(), strip };
         self.routes.get_or_insert_default().push(route);
         Ok(())
     }
@@ -136,7 +140,7 @@ impl Settings {
             true => writeln!(file, "clients = [\"0.0.0.0/0\", \"::/0\"]\nallow = [\"0.0.0.0/0\", \"::/0\"]"),
             false => writeln!(file, "enabled = false"),
         };
-        let usual = [Route { path: "/".into(), origin: "origin".into(), strip: false }];
+        let usual = [Route { host: None, path: "/".into(), origin: "origin".into(), strip: false }];
         let routes = self.routes.as_deref().unwrap_or(&usual);
         for (place, peer) in script.peers.iter().enumerate() {
             if routes.iter().any(|route| route.origin == peer.name) {
@@ -144,8 +148,11 @@ impl Settings {
                 let _ = writeln!(file, "uri = \"coap://{}\"", address(place));
             }
         }
-        for Route { path, origin, strip } in routes {
+        for Route { host, path, origin, strip } in routes {
             let _ = writeln!(file, "[[routes]]\npath = {path:?}\nupstream = {origin:?}\nstrip = {strip}");
+            if let Some(host) = host {
+                let _ = writeln!(file, "host = {host:?}");
+            }
         }
         let mut parameters = load(Some(&file), &self.assignments)?.parameters();
         parameters.relay.own_names.clone_from(&self.own_names);

@@ -161,8 +161,9 @@ fn the_target_is_written_where_its_options_belong() {
     let uri = Uri::parse("coap://New/a%2Fb/?c&d=%26").expect("a URI");
     let mut scratch = Vec::new();
     let request = checked(Method::Put, &content);
-    let result =
-        request.rewrite(Some("new"), Resource::Named(uri.resource()), None, &mut scratch).expect("fine");
+    let result = request
+        .rewrite(Some("new"), Resource::Named { uri: uri.resource(), skip: 0 }, None, &mut scratch)
+        .expect("fine");
     let expected: List<'_> = &[
         (1, b"m"),
         (3, b"new"),

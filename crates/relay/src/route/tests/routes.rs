@@ -136,10 +136,14 @@ fn no_spelling_of_a_path_that_is_not_offered_leads_there() {
         "coap://proxy/admin",
         "coap://proxy/open/../admin",
         "coap://proxy/open/%2e%2e/admin",
-        "coap://proxy/open",
+        "coap://proxy/opened/admin",
+        "coap://proxy/open%2fadmin",
+        "coap://proxy//open",
     ] {
         assert_eq!(by_uri(&offered, uri), Err(Refusal::NOT_FOUND), "{uri}");
     }
+    let open: List<'_> = &[(11, b"open")];
+    assert_eq!(by_uri(&offered, "coap://proxy/open"), sent(1, "10.1.2.3:5700", Some(0), open));
     assert_eq!(by_uri(&offered, "coap://10.1.2.3:5700/admin"), Err(Refusal::FORWARDING));
     assert!(get(&offered, &[(11, b"open"), (13, &[0])]).is_err(), "an abbreviation is not looked behind");
 }
@@ -175,5 +179,110 @@ fn two_routes_never_share_a_resource() {
         let mut with_host = with_host;
         with_host.sort_by_key(|(number, _)| *number);
         assert_eq!(get(&twice, &with_host).map(|sent| sent.route), Ok(Some(2)), "{list:?}");
+    }
+}
+
+#[test]
+fn the_address_a_request_came_to_is_its_host_where_it_names_none() {
+    let address = |text: &str| -> IpAddr { text.parse().expect("an address") };
+    let client = address("192.0.2.7");
+    let found = |came_to: &str, list: List<'_>| {
+        get_at(&reverse_only(), (client, Some(address(came_to))), list).map(|sent| sent.route)
+    };
+    let plain: List<'_> = &[(11, b"x")];
+    assert_eq!(found("10.0.0.1", plain), Ok(Some(4)));
+    assert_eq!(found("::ffff:10.0.0.1", plain), Ok(Some(4)));
+    assert_eq!(found("10.0.0.2", plain), Err(Refusal::NOT_FOUND));
+    assert_eq!(
+        found("10.0.0.1", &[(3, b"10.0.0.2"), (11, b"x")]),
+        Err(Refusal::NOT_FOUND),
+        "what it says wins"
+    );
+    assert_eq!(found("10.0.0.1", &[(11, b"boiler")]), Ok(Some(0)), "a route for any host is still found");
+}
+
+#[test]
+fn a_socket_at_one_address_need_not_tell_it() {
+    let found = |own: &[&str], client: &str| {
+        let own = own.iter().map(|own| own.parse().expect("an address")).collect();
+        let client = client.parse().expect("an address");
+        let parameters = Parameters { own, ..reverse_only() };
+        get_at(&parameters, (client, None), &[(11, b"x")]).map(|sent| sent.route)
+    };
+    assert_eq!(found(&["10.0.0.1:5683"], "192.0.2.7"), Ok(Some(4)));
+    assert_eq!(found(&["10.0.0.1:5683", "10.0.0.1:7000", "[fd00::1]:5683"], "192.0.2.7"), Ok(Some(4)));
+    assert_eq!(found(&["127.0.0.1:5683", "10.0.0.1:5683"], "192.0.2.7"), Ok(Some(4)), "none of loopback");
+    assert_eq!(found(&["10.0.0.1:5683", "0.0.0.0:7000"], "192.0.2.7"), Ok(Some(4)), "which would tell it");
+    for (own, client) in [
+        (&["10.0.0.1:5683", "10.0.0.2:5683"][..], "192.0.2.7"),
+        (&["10.0.0.1:5683"], "fd00::7"),
+        (&["127.0.0.1:5683", "10.0.0.1:5683"], "127.0.0.1"),
+        (&[], "::1"),
+    ] {
+        assert_eq!(found(own, client), Err(Refusal::NOT_FOUND), "{own:?}");
+    }
+}
+
+/// What names us is no proxying (RFC 7252 §5.7.2), so it needs no leave either.
+#[test]
+fn a_target_that_is_ourselves_takes_the_route_of_the_plain_request() {
+    for (plain, path) in [
+        (&[(11, &b"boiler"[..]), (11, b"t"), (15, b"q"), (15, b"")][..], "/boiler/t?q&"),
+        (&[(11, b"boiler"), (11, b"a/b"), (11, b"\xFF")], "/%62oiler/a%2Fb/%FF"),
+        (&[(11, b"boiler")], "/boiler"),
+        (&[(11, b"boiler"), (11, b"")], "/boiler/"),
+        (&[(11, b"boiler"), (11, b""), (11, b"")], "/x/../boiler//"),
+        (&[(11, b"boiler"), (11, b"deep"), (11, b"t")], "/boiler/deep/t"),
+        (&[(11, b"kept"), (11, b"t"), (15, b"q=%")], "/kept/t?q=%25"),
+        (&[(11, b"kept"), (11, b"")], "/kept/"),
+    ] {
+        for parameters in [reverse_only(), Parameters { forward: Forward::Open, ..reverse_only() }] {
+            let wanted = get(&parameters, plain);
+            assert!(wanted.as_ref().is_ok_and(|sent| sent.route.is_some()), "{wanted:?}");
+            for host in ["127.0.0.1", "Proxy", "proxy.:5683", "[::ffff:127.0.0.1]"] {
+                let uri = format!("coap://{host}{path}");
+                assert_eq!(by_uri(&parameters, &uri), wanted, "{uri}");
+                let beside =
+                    [&[(3, &b"h"[..]), (7, &[7]), (11, b"z"), (15, b"z")][..], &[(35, uri.as_bytes())]];
+                assert_eq!(get(&parameters, &beside.concat()), wanted, "the Proxy-Uri alone counts");
+            }
+            let by_scheme = |target: List<'_>| get(&parameters, &[target, plain, &[(39, b"coap")]].concat());
+            assert_eq!(by_scheme(&[]), wanted);
+            assert_eq!(by_scheme(&[(3, b"proxy")]), wanted);
+            assert_eq!(by_scheme(&[(3, b"127.0.0.1"), (7, &[0x16, 0x33])]), wanted);
+            assert_eq!(by_scheme(&[(7, &[0x16, 0x33])]), wanted);
+        }
+    }
+}
+
+#[test]
+fn a_target_that_is_ourselves_has_the_routes_of_that_host() {
+    let mut parameters = reverse_only();
+    parameters.own.push("10.0.0.1:5683".parse().expect("an address"));
+    let found = |list| get(&parameters, list).map(|sent| sent.route);
+    assert_eq!(found(&[(35, b"coap://10.0.0.1/x")]), Ok(Some(4)));
+    assert_eq!(found(&[(35, b"coap://127.0.0.1/x")]), Err(Refusal::NOT_FOUND));
+    assert_eq!(found(&[(3, b"10.0.0.1"), (11, b"x"), (39, b"coap")]), Ok(Some(4)));
+    assert_eq!(found(&[(3, b"127.0.0.1"), (11, b"x"), (39, b"coap")]), Err(Refusal::NOT_FOUND));
+    let here = (CLIENT, Some([10, 0, 0, 1].into()));
+    assert_eq!(get_at(&parameters, here, &[(11, b"x"), (39, b"coap")]).map(|sent| sent.route), Ok(Some(4)));
+}
+
+#[test]
+fn a_target_that_is_ourselves_is_no_way_round_what_holds_for_routes() {
+    let unsafe_option = |list: List<'_>| get(&reverse_only(), list);
+    assert_eq!(
+        unsafe_option(&[(35, b"coap://proxy/boiler"), (65002, b"x")]),
+        Err(Refusal::option(OptionNumber(65002), Fault::Unknown))
+    );
+    assert_eq!(
+        unsafe_option(&[(13, &[0]), (35, b"coap://proxy/")]),
+        Err(Refusal::option(OptionNumber(13), Fault::Unknown))
+    );
+    assert_eq!(unsafe_option(&[(16, &[1]), (35, b"coap://proxy/boiler")]), Err(Refusal::HOP_LIMIT_REACHED));
+    let mut round = reverse_only();
+    round.upstreams[1] = upstream("address", "coap://127.0.0.1");
+    for list in [&[(35, &b"coap://proxy/boiler"[..])][..], &[(11, b"boiler"), (39, b"coap")]] {
+        assert_eq!(get(&round, list), Err(Refusal::TARGET), "an origin is never ourselves");
     }
 }
