@@ -315,3 +315,49 @@ const fn who(client: u64) -> (Site, Holder) {
 fn is_as_learned(state: Option<&State>, when: Instant) -> bool {
     matches!(state, Some(State::Known { since, .. }) if *since == when)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(lookups: &mut Lookups, name: &str, is_upstream: bool, site: u64) -> bool {
+        let client = 1 << 32 | site << 1;
+        let fetch = FetchId(coapway_message::ExchangeId { slot: 0, generation: 0 });
+        let content = || coapway_message::Content::bare(coapway_message::Code::GET).into();
+        let waiting = || Waiting { fetch, client, port: 5683, content: content() };
+        matches!(lookups.find((name, is_upstream), client, waiting, Instant::ZERO), Resolution::Pending)
+    }
+
+    #[test]
+    fn slow_names_of_one_site_hold_up_neither_others_nor_upstreams() {
+        let mut lookups = Lookups::new(4096, RandomState::with_seeds(1, 2, 3, 4));
+        let names: Vec<String> = (0..100).map(|number| format!("{number}.slow")).collect();
+        let taken = names.iter().filter(|name| find(&mut lookups, name, false, 1)).count();
+        assert_eq!(taken, 64);
+        let begun: Vec<_> = std::iter::from_fn(|| lookups.poll_asked()).map(|(lookup, _)| lookup).collect();
+        assert_eq!(begun.len(), 12, "an eighth is for others, another one for neighbours");
+        assert!(find(&mut lookups, "quick", false, 2) && find(&mut lookups, "upstream", true, 1 + 2));
+        let next = |lookups: &mut Lookups| lookups.poll_asked().map(|(_, name)| name.into_string());
+        assert_eq!(next(&mut lookups).as_deref(), Some("upstream"));
+        assert_eq!(next(&mut lookups).as_deref(), Some("quick"));
+        assert_eq!(next(&mut lookups), None);
+        lookups.failed(begun[0], Instant::ZERO);
+        assert_eq!(next(&mut lookups).as_deref(), Some("12.slow"));
+        for lookup in 0..100 {
+            lookups.failed(lookup, Instant::ZERO);
+            while lookups.poll_asked().is_some() {}
+        }
+        assert_eq!((lookups.under_way, lookups.places.taken(), lookups.waiting_together), (0, 0, 0));
+        assert!(lookups.waiting.is_empty() && lookups.names.is_empty() && lookups.asked.is_empty());
+    }
+
+    #[test]
+    fn no_more_begin_than_there_are_threads() {
+        let mut lookups = Lookups::new(4096, RandomState::with_seeds(1, 2, 3, 4));
+        for site in 1..100 {
+            assert!(find(&mut lookups, &format!("{site}.of.a.client"), false, site));
+            assert!(find(&mut lookups, &format!("{site}.of.an.upstream"), true, site));
+        }
+        assert_eq!(std::iter::from_fn(|| lookups.poll_asked()).count(), MOST_LOOK_UPS);
+    }
+}

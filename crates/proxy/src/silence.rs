@@ -25,6 +25,8 @@ pub(crate) struct Silence {
     first: Option<Site>,
     /// Whether requests of others failed, too: what one client asks for may be what is silent.
     of_several: bool,
+    /// The sites whose requests failed, or were probes, the latest ones first.
+    in_vain: [Option<Site>; REMEMBERED],
     pub(crate) rest: Option<Rest>,
     /// Whether it was told that the origin is down.
     pub(crate) is_told: bool,
@@ -58,7 +60,7 @@ pub(crate) struct Down {
     pub(crate) probe_in: Duration,
 }
 
-/// Of so many sites it is known that they had a probe.
+/// Of so many sites it is known that they asked in vain.
 const REMEMBERED: usize = 8;
 
 /// The pace of probes.
@@ -73,29 +75,16 @@ pub(crate) struct Rest {
     /// Whether other clients were told to stay away since, and whether other sites were.
     others: bool,
     other_sites: bool,
-    /// Sites that had a probe, the latest ones, and whether one was told to stay away since that had none.
-    had: [Option<Site>; REMEMBERED],
+    /// Whether a site was told to stay away since that has not asked in vain yet.
     newcomers: bool,
 }
 
 impl Rest {
     pub(crate) fn begin(timeout: Duration, now: Instant) -> Self {
         let pause = (timeout + MARGIN).min(LONGEST_PAUSE);
-        let had = [None; REMEMBERED];
         let first =
-            Self { next: now, pause, last: None, others: false, other_sites: false, had, newcomers: false };
+            Self { next: now, pause, last: None, others: false, other_sites: false, newcomers: false };
         first.further(now)
-    }
-
-    #[cold]
-    fn sent(&mut self, client: u64, now: Instant) {
-        let site = Some(Site::of(client));
-        if !self.had.contains(&site) {
-            self.had.rotate_right(1);
-            self.had[0] = site;
-        }
-        let rest = Self { last: Some(client), others: false, other_sites: false, newcomers: false, ..*self };
-        *self = rest.further(now);
     }
 
     fn further(self, now: Instant) -> Self {
@@ -142,14 +131,25 @@ impl Silence {
     /// A request of this client leaves.
     #[inline]
     pub(crate) fn sent(&mut self, client: u64, now: Instant) {
-        if let Some(rest) = &mut self.rest {
-            rest.sent(client, now);
+        if let Some(rest) = self.rest {
+            let rest =
+                Rest { last: Some(client), others: false, other_sites: false, newcomers: false, ..rest };
+            self.rest = Some(rest.further(now));
+            self.had_its_turn(Site::of(client));
+        }
+    }
+
+    #[cold]
+    fn had_its_turn(&mut self, site: Site) {
+        if !self.in_vain.contains(&Some(site)) {
+            self.in_vain.rotate_right(1);
+            self.in_vain[0] = Some(site);
         }
     }
 
     /// Whether the next probe is for others, who have asked in vain since the last one and may ask for something
-    /// else: for other clients than that one's, for other sites than its site, and for sites that had none rather
-    /// than for those that had. They have one pause to come back.
+    /// else: for other clients than that one's, for other sites than its site, and for sites that have not asked in
+    /// vain yet rather than for those that have. They have one pause to come back.
     pub(crate) fn is_for_others(&self, client: u64, now: Instant) -> bool {
         let (Some(rest), Some(last)) = (self.rest, self.rest.and_then(|rest| rest.last)) else {
             return false;
@@ -157,7 +157,7 @@ impl Silence {
         let site = Site::of(client);
         let is_awaited = last == client && rest.others
             || Site::of(last) == site && rest.other_sites
-            || rest.newcomers && rest.had.contains(&Some(site));
+            || rest.newcomers && self.in_vain.contains(&Some(site));
         is_awaited && now < rest.next + rest.pause
     }
 
@@ -166,7 +166,7 @@ impl Silence {
         if let Some(rest) = &mut self.rest {
             rest.others |= rest.last != Some(client);
             rest.other_sites |= rest.last.map(Site::of) != Some(Site::of(client));
-            rest.newcomers |= !rest.had.contains(&Some(Site::of(client)));
+            rest.newcomers |= !self.in_vain.contains(&Some(Site::of(client)));
         }
     }
 
@@ -177,6 +177,7 @@ impl Silence {
             (self.first, self.of_several) = (Some(client), false);
         }
         self.of_several |= self.first != Some(client);
+        self.had_its_turn(client);
         self.since = if self.failures == 0 { first } else { self.since.min(first) };
         self.failures = self.failures.saturating_add(1);
         self.failures >= FAILURES && last.since(self.since) >= enough
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn sites_that_had_a_probe_leave_the_next_one_to_those_that_had_none() {
+    fn sites_that_asked_in_vain_leave_the_next_probe_to_those_that_have_not() {
         let client = |site: u64| 1 << 32 | site << 1;
         let rest = Some(Rest::begin(Duration::from_secs(2), at(0)));
         let mut silence = Silence { rest, of_several: true, ..Silence::default() };
@@ -262,6 +263,9 @@ mod tests {
         assert_eq!([1, 2, 3].map(|site| silence.is_for_others(client(site), at(21))), [true, true, false]);
         silence.sent(client(3), at(21));
         assert_eq!([1, 2, 3].map(|site| silence.is_for_others(client(site), at(45))), [false; 3]);
+        silence.missed(Site::of(client(4)), at(0), at(45), WAIT);
+        silence.spared(client(4));
+        assert!(!silence.is_for_others(client(1), at(46)), "what failed before was no probe");
         (4..20).for_each(|site| silence.sent(client(site), at(45)));
         silence.spared(client(1));
         assert!(!silence.is_for_others(client(1), at(46)), "so many are not remembered");

@@ -235,6 +235,29 @@ fn who_asked_in_vain_leaves_the_next_probe_to_others() {
 }
 
 #[test]
+fn two_that_ask_in_vain_keep_no_third_one_away() {
+    let mut bench = bench();
+    for second in 0..200u64 {
+        for number in [1, 2] {
+            bench.host = [10, 0, 0, number].into();
+            bench.get(u16::from(number), &format!("in vain at {second}"));
+        }
+        bench.asked();
+        if second >= 70 && second % 7 == 0 {
+            bench.host = [10, 0, 0, 3].into();
+            bench.get(3, "fine");
+            if bench.asked() == ["fine"] {
+                assert!(second > 70, "it was told to come again first");
+                return;
+            }
+        }
+        bench.pass(SECOND);
+        bench.answers.clear();
+    }
+    panic!("it was kept away");
+}
+
+#[test]
 fn it_can_be_turned_off() {
     let upstream = UpstreamParameters { dormant: false, ..UpstreamParameters::default() };
     let mut bench = Bench::new(settings(upstream, Patience::Off));
